@@ -1,0 +1,29 @@
+// The two errors of the core. Both are raised before anything is hashed or stored: what was given stays as it was.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace mmkey {
+
+/// A value that no key can be made of. `field` is its place in the request (`items[1].patch_grid`); `what()` holds
+/// field, value and what is allowed, in one line.
+class InvalidRequest : public std::invalid_argument {
+  public:
+    InvalidRequest(std::string field, const std::string& problem)
+        : std::invalid_argument(field + ": " + problem), field_(std::move(field)) {}
+
+    const std::string& field() const noexcept { return field_; }
+
+  private:
+    std::string field_;
+};
+
+/// A bounded structure has no room left, and what is held leaves none to make.
+class CapacityError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+}  // namespace mmkey
