@@ -1,2 +1,24 @@
 # The digest layer: one source a kernel, each with the flags of its own instruction set and no others.
-target_sources(mmkey_core PRIVATE src/hash.cpp)
+target_sources(mmkey_core PRIVATE
+  src/cpu.cpp
+  src/hash.cpp
+  src/hash_blake3.cpp
+  src/hash_chains.cpp
+  src/hash_dispatch.cpp
+  src/hash_many.cpp
+  src/hash_sha256.cpp
+  src/hash_tree.cpp
+  src/kernels/blake3_portable.cpp
+  src/kernels/constants.cpp
+  src/kernels/sha256_portable.cpp)
+
+# A kernel is never compiled for link-time optimisation: it would lose the flags that are its alone.
+function(mmkey_kernel source)
+  target_sources(mmkey_core PRIVATE ${source})
+  set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${ARGN};-fno-lto")
+endfunction()
+
+if(NOT MMKEY_PORTABLE AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  target_compile_definitions(mmkey_core PRIVATE MMKEY_X86_KERNELS)
+  mmkey_kernel(src/kernels/sha256_shani.cpp -msse4.1 -msha)
+endif()

@@ -2,7 +2,8 @@
 //
 // Every function gives the same bytes whatever kernel, thread count, chunking or alignment it meets. The kernel of each
 // operation is chosen once, when the library is loaded, from one table, widest first; what is chosen has passed a known
-// answer first. MMKEY_FORCE_KERNEL=<isa> in the environment forces one.
+// answer first. MMKEY_FORCE_KERNEL=<isa> in the environment forces one for every operation that has it; a name that this
+// CPU and build do not run is an error, which `kernels` and `selftest` throw and whatever else comes first does not survive.
 #pragma once
 
 #include "mmkey/bytes.h"
@@ -16,6 +17,10 @@
 #include <vector>
 
 namespace mmkey {
+
+namespace detail {
+struct Node;
+}
 
 enum class Algorithm : std::uint8_t { sha256, blake3 };
 
@@ -83,16 +88,20 @@ class Blake3 {
   private:
     static constexpr std::size_t max_depth = 54;  // 2^54 chunks of 2^10 bytes are 2^64 bytes
 
-    void push_chunk(const std::uint32_t cv[8], std::uint64_t counter) noexcept;
+    void start_chunk() noexcept;
+    void absorb(Bytes data) noexcept;
+    detail::Node chunk_node() const noexcept;
+    void merge_stack(std::uint64_t chunks) noexcept;
+    void push(const std::uint32_t value[8], std::uint64_t chunks_before) noexcept;
 
     std::uint32_t key_[8];
     std::uint32_t flags_;
-    std::uint32_t cv_[8];         // the chunk under way
-    std::uint64_t chunk_;         // its number
+    std::uint32_t cv_[8];  // the chunk under way
+    std::uint64_t chunk_;  // its number
     std::uint8_t buffer_[block_size];
     std::uint8_t buffered_;
-    std::uint8_t blocks_;         // of the chunk under way, compressed
-    std::uint8_t depth_;          // of the stack of subtree chaining values
+    std::uint8_t blocks_;  // of the chunk under way, compressed
+    std::uint8_t depth_;   // of the stack of subtree chaining values
     std::uint32_t stack_[max_depth + 1][8];
 };
 

@@ -1,0 +1,63 @@
+// Which kernel serves which operation on this CPU.
+#pragma once
+
+#include "mmkey/hash.h"
+
+#include "kernels/kernels.h"
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace mmkey::detail {
+
+/// A kernel of `width` lanes, and from how many busy lanes on it beats the next narrower row.
+template <typename Kernel>
+struct Lanes {
+    std::size_t width = 0;
+    std::size_t from = 0;
+    Kernel* run = nullptr;
+};
+
+template <typename Kernel>
+using LaneRows = std::array<Lanes<Kernel>, 3>;  // widest first; the rest stays empty
+
+template <typename Kernel>
+std::size_t widest(const LaneRows<Kernel>& rows) noexcept {
+    return rows[0].run ? rows[0].width : 1;
+}
+
+/// The row that serves `busy` lanes best, or nullptr where one at a time is better.
+template <typename Kernel>
+const Lanes<Kernel>* pick(const LaneRows<Kernel>& rows, std::size_t busy) noexcept {
+    for (const auto& row : rows)
+        if (row.run && busy >= row.from) return &row;
+    return nullptr;
+}
+
+struct Sha256Kernels {
+    kernel::Sha256Stream* stream;
+    LaneRows<kernel::Sha256Lanes> lanes;
+};
+
+struct Blake3Kernels {
+    kernel::Blake3Compress* compress;
+    kernel::Blake3Output* output;
+    LaneRows<kernel::Blake3Lanes> lanes;
+};
+
+struct Dispatch {
+    Sha256Kernels sha256;
+    Blake3Kernels blake3;
+    std::vector<KernelChoice> choices;
+};
+
+/// The table in use. Filled at the first call, from rows listed widest first; whatever is chosen has passed its known
+/// answers. Throws std::runtime_error where MMKEY_FORCE_KERNEL names what this CPU or build lacks, or an answer is wrong.
+const Dispatch& dispatch();
+
+/// Known answers for every kernel that this CPU runs, chosen or not.
+void check_all_kernels();
+
+}  // namespace mmkey::detail

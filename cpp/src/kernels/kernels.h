@@ -1,0 +1,80 @@
+// All kernels: one operation on raw memory each, named <algorithm>_<operation>_<isa>.
+//
+// A source that is compiled for an instruction set includes this, intrinsics and C integer headers only: the linker may
+// keep its copy of an inline function for every CPU. No alignment is assumed of any input.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace mmkey::kernel {
+
+constexpr size_t max_lanes = 16;
+
+// ---- SHA-256 ----
+
+/// Compresses `count` blocks of 64 bytes into `state`.
+using Sha256Stream = void(uint32_t state[8], const uint8_t* blocks, size_t count);
+
+/// `count` blocks in each of `lanes` streams: word w of stream i is state[w * lanes + i], its blocks start at in[i].
+using Sha256Lanes = void(uint32_t* state, const uint8_t* const* in, size_t count);
+
+Sha256Stream sha256_stream_portable;
+Sha256Stream sha256_stream_shani;
+Sha256Stream sha256_stream_armsha2;
+
+Sha256Lanes sha256_lanes2_shani;
+Sha256Lanes sha256_lanes2_armsha2;
+Sha256Lanes sha256_lanes8_avx2;
+Sha256Lanes sha256_lanes8_avx512;
+Sha256Lanes sha256_lanes16_avx512;
+
+// ---- BLAKE3 ----
+
+constexpr uint32_t chunk_start = 1 << 0;
+constexpr uint32_t chunk_end = 1 << 1;
+constexpr uint32_t parent = 1 << 2;
+constexpr uint32_t root = 1 << 3;
+constexpr uint32_t keyed_hash = 1 << 4;
+constexpr uint32_t derive_key_context = 1 << 5;
+constexpr uint32_t derive_key_material = 1 << 6;
+
+/// One compression; the new chaining value replaces the old one.
+using Blake3Compress = void(uint32_t cv[8], const uint8_t* block, uint64_t counter, uint32_t length, uint32_t flags);
+
+/// One compression, all 64 bytes of its output.
+using Blake3Output = void(const uint32_t cv[8], const uint8_t* block, uint64_t counter, uint32_t length, uint32_t flags,
+                          uint8_t out[64]);
+
+/// Equally many blocks in each lane. Every block but the last is 64 bytes long.
+struct Blake3Batch {
+    const uint8_t* const* in;    // where each lane's blocks start
+    size_t blocks;               // at least 1
+    const uint32_t* cv;          // the chaining value to start from
+    size_t cv_stride;            // words from one lane's to the next: 0 where all start from the same
+    const uint64_t* counter;     // for each lane
+    const uint32_t* last_length; // of each lane's last block
+    const uint32_t* last_flags;  // for each lane, more flags of its last block
+    uint32_t flags;              // of every block
+    uint32_t first_flags;        // more flags of the first
+    uint32_t* out;               // [lanes][8] chaining values; may be where they came from
+};
+
+using Blake3Lanes = void(const Blake3Batch* batch);
+
+Blake3Compress blake3_compress_portable;
+Blake3Compress blake3_compress_sse41;
+Blake3Compress blake3_compress_avx512;
+
+Blake3Output blake3_output_portable;
+Blake3Output blake3_output_sse41;
+Blake3Output blake3_output_avx512;
+
+Blake3Lanes blake3_lanes4_sse41;
+Blake3Lanes blake3_lanes4_neon;
+Blake3Lanes blake3_lanes4_avx512;
+Blake3Lanes blake3_lanes8_avx2;
+Blake3Lanes blake3_lanes8_avx512;
+Blake3Lanes blake3_lanes16_avx512;
+
+}  // namespace mmkey::kernel
