@@ -1,0 +1,164 @@
+// Digests in one call; the streaming objects are in bind_hasher.cpp.
+#include "buffer.h"
+#include "call.h"
+#include "hasher.h"
+
+#include "mmkey/hash.h"
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <exception>
+#include <vector>
+
+namespace py = pybind11;
+
+namespace mmkey::python {
+namespace {
+
+PyObject* digest_one(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keywords) noexcept {
+    static constexpr const char* names[] = {"data", "algorithm", "threads"};
+    static constexpr Signature signature{"digest", 2, 1, names};
+    PyObject* given[3];
+    if (!signature.parse(args, count, keywords, given)) return nullptr;
+    const auto algorithm = to_algorithm(given[1]);
+    const auto threads = algorithm ? to_threads(given[2]) : std::nullopt;
+    if (!threads) return nullptr;
+    BufferView data;
+    if (!data.take(given[0], {"data"})) return nullptr;
+    Digest out;
+    {
+        const ReleaseGil release(data.bytes().size());
+        out = digest(*algorithm, data.bytes(), *threads);
+    }
+    return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(out.data()), sizeof out);
+}
+
+/// The messages that a caller gave, and what keeps them alive.
+struct Batch {
+    std::vector<Message> messages;
+    std::size_t total = 0;
+    py::object items;               // a tuple of our own: nobody can change it while the GIL is released
+    std::vector<BufferView> views;  // of all that is not plain bytes
+
+    bool take(PyObject* buffers) {
+        if (PyObject_CheckBuffer(buffers)) return take_rows(buffers);
+        if (!PyUnicode_Check(buffers)) items = py::reinterpret_steal<py::object>(PySequence_Tuple(buffers));
+        if (!items) {
+            if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError)) return false;
+            return refuse(buffers);
+        }
+        const auto size = static_cast<std::size_t>(PyTuple_GET_SIZE(items.ptr()));
+        messages.resize(size);
+        for (std::size_t i = 0; i < size; ++i) {
+            PyObject* item = PyTuple_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(i));
+            Bytes& body = messages[i].body;
+            if (PyBytes_CheckExact(item)) {
+                body = {reinterpret_cast<const std::uint8_t*>(PyBytes_AS_STRING(item)),
+                        static_cast<std::size_t>(PyBytes_GET_SIZE(item))};
+            } else {
+                BufferView view;
+                if (!view.take(item, {"buffers", i})) return false;
+                body = view.bytes();
+                views.push_back(std::move(view));
+            }
+            total += body.size();
+        }
+        return true;
+    }
+
+  private:
+    /// An array of two or more dimensions is a sequence of its rows.
+    bool take_rows(PyObject* array) {
+        BufferView view;
+        if (!view.take(array, {"buffers"})) return false;
+        if (!view.rows()) return refuse(array);
+        total = view.bytes().size();
+        messages.resize(*view.rows());
+        const std::size_t row = messages.empty() ? 0 : total / messages.size();
+        for (std::size_t i = 0; i < messages.size(); ++i) messages[i].body = view.bytes().subspan(i * row, row);
+        views.push_back(std::move(view));
+        return true;
+    }
+
+    static bool refuse(PyObject* object) {
+        PyErr_Clear();
+        raise("UnsupportedType", "buffers", std::string("must be a sequence of buffers, not one ") + Py_TYPE(object)->tp_name);
+        return false;
+    }
+};
+
+PyObject* digest_batch(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keywords) noexcept {
+    static constexpr const char* names[] = {"buffers", "algorithm", "threads"};
+    static constexpr Signature signature{"digest_many", 2, 1, names};
+    PyObject* given[3];
+    if (!signature.parse(args, count, keywords, given)) return nullptr;
+    const auto algorithm = to_algorithm(given[1]);
+    const auto threads = algorithm ? to_threads(given[2]) : std::nullopt;
+    if (!threads) return nullptr;
+    try {
+        Batch batch;
+        if (!batch.take(given[0])) return nullptr;
+        const auto size = static_cast<py::ssize_t>(batch.messages.size());
+        py::array_t<std::uint8_t> out(std::vector<py::ssize_t>{size, static_cast<py::ssize_t>(sizeof(Digest))});
+        const std::span digests(reinterpret_cast<Digest*>(out.mutable_data()), batch.messages.size());
+        {
+            const ReleaseGil release(batch.total + batch.messages.size() * 64);
+            digest_many(*algorithm, batch.messages, digests, *threads);
+        }
+        return out.release().ptr();
+    } catch (py::error_already_set& error) {
+        error.restore();
+    } catch (const std::bad_alloc&) {
+        PyErr_NoMemory();
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+    return nullptr;
+}
+
+py::dict kernel_table() {
+    py::dict table;
+    for (const KernelChoice& choice : kernels()) {
+        const py::str algorithm{std::string(name(choice.algorithm))};
+        if (!table.contains(algorithm)) table[algorithm] = py::dict();
+        py::dict row;
+        row["kernel"] = std::string(choice.kernel);
+        row["available"] = py::tuple(py::cast(std::vector<std::string>(choice.available.begin(), choice.available.end())));
+        table[algorithm][py::str(std::string(choice.operation))] = row;
+    }
+    return table;
+}
+
+PyMethodDef functions[] = {
+    {"digest", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(digest_one)), METH_FASTCALL | METH_KEYWORDS,
+     PyDoc_STR("digest(data, algorithm='sha256', *, threads=1)\n--\n\n"
+               "The 32-byte digest of a bytes-like object, in the cheapest call there is.\n\n"
+               "data: anything with the buffer protocol; memory that is not contiguous is hashed in C order.\n"
+               "algorithm: 'sha256' or 'blake3'.\n"
+               "threads: the most that may work on it (BLAKE3 only; SHA-256 of one message is serial).\n\n"
+               "From 16 KiB on other Python threads run meanwhile. Raises UnsupportedType (data, threads) and\n"
+               "InvalidRequest (algorithm, threads).")},
+    {"digest_many", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(digest_batch)), METH_FASTCALL | METH_KEYWORDS,
+     PyDoc_STR("digest_many(buffers, algorithm='sha256', *, threads=1)\n--\n\n"
+               "The digests of many messages, hashed side by side: a uint8 array of shape (n, 32).\n\n"
+               "buffers: a sequence of bytes-like objects of any sizes, or an array of two or more dimensions, which\n"
+               "stands for its rows.\n"
+               "threads: the most that may work on them.\n\n"
+               "Raises as digest does; the field is buffers[i].")},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+}  // namespace mmkey::python
+
+void bind_hash(py::module_& module) {
+    mmkey::kernels();  // a kernel that gives wrong digests, or MMKEY_FORCE_KERNEL with one unknown, fails the import
+    if (PyModule_AddFunctions(module.ptr(), mmkey::python::functions) != 0) throw py::error_already_set();
+    mmkey::python::bind_hashers(module);
+    module.def("kernels", &mmkey::python::kernel_table,
+               "The kernel in use and those this CPU runs (widest first), by algorithm and operation.");
+    module.def("selftest", &mmkey::selftest, py::call_guard<py::gil_scoped_release>(),
+               "Known answers for every kernel that this CPU runs. Raises RuntimeError naming the first that fails.");
+}
