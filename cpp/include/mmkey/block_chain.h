@@ -14,12 +14,12 @@
 
 namespace mmkey {
 
-/// How many keys `block_keys` gives.
+/// How many blocks there are, with `partial` the tail that fills none as well.
 std::size_t block_count(const Prepared& prepared, bool partial) noexcept;
 
-/// The keys of the full blocks, and with `partial` of the tail that fills none; `out.size()` is `block_count`.
-/// Throws InvalidRequest (`layout`) where strategy B was given items without one.
-void block_keys(const Prepared& prepared, bool partial, std::span<Digest> out);
+/// The keys of the first `out.size()` blocks, at most `block_count`: of the full ones, and as the last one of the tail
+/// that fills none. Throws InvalidRequest (`layout`) where strategy B was given items without one.
+void block_keys(const Prepared& prepared, std::span<Digest> out);
 
 /// The keys of a sequence that grows, as in decoding. Feeding it in pieces gives what one call gives, and a new block
 /// costs the same however long the sequence is. Not locked: one thread at a time.

@@ -7,17 +7,18 @@
 
 namespace mmkey {
 
-/// A value that no key can be made of. `field` is its place in the request (`items[1].patch_grid`); `what()` holds
-/// field, value and what is allowed, in one line.
+/// A value that no key can be made of. `field` is its place in the request (`items[1].patch_grid`), `problem` names the
+/// value and what is allowed; `what()` is both in one line.
 class InvalidRequest : public std::invalid_argument {
   public:
-    InvalidRequest(std::string field, const std::string& problem)
-        : std::invalid_argument(field + ": " + problem), field_(std::move(field)) {}
+    InvalidRequest(std::string field, std::string problem)
+        : std::invalid_argument(field + ": " + problem), field_(std::move(field)), problem_(std::move(problem)) {}
 
     const std::string& field() const noexcept { return field_; }
+    const std::string& problem() const noexcept { return problem_; }
 
   private:
-    std::string field_;
+    std::string field_, problem_;
 };
 
 /// A bounded structure has no room left, and what is held leaves none to make.

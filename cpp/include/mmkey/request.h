@@ -45,7 +45,7 @@ struct Range {
 struct Request {
     TokenIds token_ids;
     std::vector<Item> items;                       ///< in any order: `order` says where each one stands
-    std::optional<std::vector<Range>> layout{{}};  ///< ascending ranges; nothing means that the layout is not known
+    std::optional<std::vector<Range>> layout = std::vector<Range>{};  ///< ascending ranges; nothing means that the layout is not known
     std::optional<std::vector<std::uint64_t>> order;  ///< the listed item of each range; by default 0, 1, 2, ...
 };
 
