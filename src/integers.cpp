@@ -1,0 +1,253 @@
+#include "integers.h"
+
+#include "errors.h"
+#include "mmkey/error.h"
+
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <type_traits>
+
+#if PY_VERSION_HEX < 0x030b0000
+#include <longintrepr.h>
+#endif
+
+namespace py = pybind11;
+using mmkey::InvalidRequest;
+using mmkey::TokenIds;
+
+namespace {
+
+constexpr auto top_id = std::numeric_limits<std::uint32_t>::max();
+constexpr auto ids_allowed = "a list, tuple or one-dimensional array of integers";
+
+std::string at(const std::string& field, std::size_t i) { return field + "[" + std::to_string(i) + "]"; }
+
+std::string shown(py::handle object) {
+    std::string text = py::repr(object);
+    if (text.size() > 80) {
+        text.resize(80);
+        while (!text.empty() && (text.back() & 0xc0) == 0x80) text.pop_back();
+        if (!text.empty() && (text.back() & 0x80)) text.pop_back();
+        text += "...";
+    }
+    return text;
+}
+
+std::string type_name(py::handle object) { return Py_TYPE(object.ptr())->tp_name; }
+
+py::object numpy(const char* name) { return py::module_::import("numpy").attr(name); }
+
+bool is_integer(py::handle object) {
+    if (PyLong_Check(object.ptr())) return !PyBool_Check(object.ptr());
+    return PyIndex_Check(object.ptr()) && py::isinstance(object, numpy("integer"));
+}
+
+/// A small exact int without a call: one digit of 30 bits. -1: not one.
+inline std::int64_t compact(PyObject* object) noexcept {
+    if (Py_TYPE(object) != &PyLong_Type) return -1;
+#if PY_VERSION_HEX >= 0x030c0000
+    auto* number = reinterpret_cast<PyLongObject*>(object);
+    return PyUnstable_Long_IsCompact(number) ? std::int64_t(PyUnstable_Long_CompactValue(number)) : -1;
+#else
+    const auto size = Py_SIZE(object);
+    if (size == 1) return reinterpret_cast<PyLongObject*>(object)->ob_digit[0];
+    return size == 0 ? 0 : -1;
+#endif
+}
+
+class Ids {
+  public:
+    explicit Ids(std::size_t size) : size_(size), data_(std::make_shared_for_overwrite<std::uint32_t[]>(size)) {}
+
+    std::uint32_t* data() noexcept { return data_.get(); }
+    TokenIds done() && { return {std::move(data_), size_}; }
+
+  private:
+    std::size_t size_;
+    std::shared_ptr<std::uint32_t[]> data_;
+};
+
+/// `items` is a tuple that nobody else holds, or a list under the GIL, whose exact ints run no code of others.
+TokenIds from_sequence(py::handle sequence, const std::string& field) {
+    py::object held = py::reinterpret_borrow<py::object>(sequence);
+    const auto is_compact = [&] {
+#ifdef Py_GIL_DISABLED
+        return false;
+#else
+        return true;
+#endif
+    };
+    if (!is_compact() && PyList_Check(held.ptr())) held = py::reinterpret_steal<py::object>(PyList_AsTuple(held.ptr()));
+    const auto size = std::size_t(PySequence_Fast_GET_SIZE(held.ptr()));
+    Ids ids(size);
+    PyObject** items = PySequence_Fast_ITEMS(held.ptr());
+    std::size_t i = 0;
+    for (; i < size; ++i) {
+        const std::int64_t id = compact(items[i]);
+        if (id < 0) break;
+        ids.data()[i] = std::uint32_t(id);
+    }
+    if (i == size) return std::move(ids).done();
+    // Whatever is not compact may run code that changes the list: go on with a copy of it.
+    const auto copy = py::reinterpret_steal<py::tuple>(PySequence_Tuple(held.ptr()));
+    if (copy.size() != size) throw InvalidRequest(field, "changed while it was read");
+    for (; i < size; ++i) ids.data()[i] = std::uint32_t(to_uint(copy[i], at(field, i), top_id));
+    return std::move(ids).done();
+}
+
+template <typename T>
+void convert(const char* from, py::ssize_t stride, std::size_t count, bool swapped, std::uint32_t* to, const std::string& field) {
+    for (std::size_t i = 0; i < count; ++i, from += stride) {
+        T value;
+        std::memcpy(&value, from, sizeof value);
+        if (swapped) {
+            char bytes[sizeof value];
+            for (std::size_t b = 0; b < sizeof value; ++b) bytes[b] = from[sizeof value - 1 - b];
+            std::memcpy(&value, bytes, sizeof value);
+        }
+        bool fits = true;
+        if constexpr (std::is_signed_v<T>) fits = value >= 0;
+        if constexpr (sizeof(T) > 4) fits = fits && std::uint64_t(value) <= top_id;
+        if (!fits) throw InvalidRequest(at(field, i), std::to_string(value) + " is not an integer in [0, 2**32)");
+        to[i] = std::uint32_t(value);
+    }
+}
+
+struct View {
+    Py_buffer buffer;
+    View(py::handle object) {
+        if (PyObject_GetBuffer(object.ptr(), &buffer, PyBUF_FULL_RO) != 0) throw py::error_already_set();
+    }
+    View(const View&) = delete;
+    ~View() { PyBuffer_Release(&buffer); }
+};
+
+TokenIds from_buffer(py::handle object, const std::string& field) {
+    const View view(object);
+    const Py_buffer& b = view.buffer;
+    if (b.ndim != 1)
+        throw InvalidRequest(field, "has " + std::to_string(b.ndim) + " dimensions; allowed is " + ids_allowed);
+    std::string format = b.format == nullptr ? "B" : b.format;
+    bool swapped = false;
+    if (format.size() == 2 && std::strchr("@=<>!", format[0]) != nullptr) {
+        swapped = format[0] == '>' || format[0] == '!';
+        format.erase(0, 1);
+    }
+    const auto count = std::size_t(b.shape[0]);
+    if (b.suboffsets != nullptr && b.suboffsets[0] >= 0) throw UnsupportedType(field, "is a buffer with suboffsets");
+    Ids ids(count);
+    const auto* from = static_cast<const char*>(b.buf);
+    const py::ssize_t stride = b.strides == nullptr ? b.itemsize : b.strides[0];
+    const bool is_signed = format.size() == 1 && std::strchr("bhilqn", format[0]) != nullptr;
+    const bool is_unsigned = format.size() == 1 && std::strchr("BHILQN", format[0]) != nullptr;
+    const auto run = [&]<typename T>(T) { convert<T>(from, stride, count, swapped, ids.data(), field); };
+    if (is_unsigned && b.itemsize == 4 && stride == 4 && !swapped) {
+        std::memcpy(ids.data(), from, 4 * count);
+    } else if (is_unsigned) {
+        if (b.itemsize == 1) run(std::uint8_t{});
+        if (b.itemsize == 2) run(std::uint16_t{});
+        if (b.itemsize == 4) run(std::uint32_t{});
+        if (b.itemsize == 8) run(std::uint64_t{});
+    } else if (is_signed) {
+        if (b.itemsize == 1) run(std::int8_t{});
+        if (b.itemsize == 2) run(std::int16_t{});
+        if (b.itemsize == 4) run(std::int32_t{});
+        if (b.itemsize == 8) run(std::int64_t{});
+    } else {
+        throw UnsupportedType(field, "is an array of format '" + format + "'; allowed is " + ids_allowed);
+    }
+    return std::move(ids).done();
+}
+
+bool is_byte_string(py::handle object) {
+    if (PyBytes_Check(object.ptr()) || PyByteArray_Check(object.ptr())) return true;
+    if (type_name(object) == "mmap.mmap") return true;
+    if (!PyMemoryView_Check(object.ptr())) return false;
+    PyObject* base = PyMemoryView_GET_BASE(object.ptr());
+    return base != nullptr && is_byte_string(base);
+}
+
+/// An array that is no buffer itself: on which device it lies is asked first, since reading another's would crash.
+py::object as_array(py::handle object, const std::string& field) {
+    if (py::hasattr(object, "__dlpack_device__")) {
+        const py::tuple device = object.attr("__dlpack_device__")();
+        constexpr int cpu = 1;
+        if (device[0].cast<int>() != cpu)
+            throw UnsupportedType(field, "lies on DLPack device " + shown(device) + "; token ids are read from the CPU");
+        return numpy("from_dlpack")(object);
+    }
+    if (py::hasattr(object, "__array_interface__")) return numpy("asarray")(object);
+    throw UnsupportedType(field, "is a " + type_name(object) + "; allowed is " + ids_allowed);
+}
+
+}  // namespace
+
+std::uint64_t to_uint(py::handle object, const std::string& field, std::uint64_t top) {
+    if (!is_integer(object)) throw UnsupportedType(field, shown(object) + " is not an integer");
+    const auto index = py::reinterpret_steal<py::object>(PyNumber_Index(object.ptr()));
+    if (!index) throw py::error_already_set();
+    const std::uint64_t value = PyLong_AsUnsignedLongLong(index.ptr());
+    const bool overflow = value == UINT64_MAX && PyErr_Occurred();
+    if (overflow) PyErr_Clear();
+    if (overflow || value > top)
+        throw InvalidRequest(field, shown(index) + " is not an integer in [0, " +
+                                        (top == UINT64_MAX ? "2**64" : top == top_id ? "2**32" : std::to_string(top) + " + 1") + ")");
+    return value;
+}
+
+TokenIds to_token_ids(py::handle object, const std::string& field) {
+    if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) return from_sequence(object, field);
+    if (PyRange_Check(object.ptr())) return from_sequence(py::list(py::reinterpret_borrow<py::object>(object)), field);
+    if (is_byte_string(object))
+        throw UnsupportedType(field, "is a byte string, which is not a list of ids; allowed is " + std::string(ids_allowed));
+    if (py::isinstance(object, py::module_::import("numpy.ma").attr("MaskedArray")))
+        throw UnsupportedType(field, "is a masked array; allowed is " + std::string(ids_allowed));
+    if (PyObject_CheckBuffer(object.ptr())) {
+        try {
+            return from_buffer(object, field);
+        } catch (const py::error_already_set& error) {
+            // NumPy refuses to export what no buffer format can tell: datetimes and the like.
+            throw UnsupportedType(field, "cannot be read as a buffer: " + std::string(py::str(error.value())));
+        }
+    }
+    return from_buffer(as_array(object, field), field);
+}
+
+std::optional<std::vector<std::uint64_t>> to_numbers(py::handle object, const std::string& field) {
+    if (object.is_none()) return {};
+    py::object sequence = py::reinterpret_borrow<py::object>(object);
+    if (!PyList_Check(object.ptr()) && !PyTuple_Check(object.ptr())) {
+        if (!py::hasattr(object, "tolist") || py::isinstance<py::str>(object))
+            throw UnsupportedType(field, shown(object) + " is not a list of integers");
+        sequence = object.attr("tolist")();
+        if (!PyList_Check(sequence.ptr())) throw UnsupportedType(field, shown(object) + " is not a list of integers");
+    }
+    std::vector<std::uint64_t> numbers;
+    std::size_t i = 0;
+    for (const py::handle number : sequence) numbers.push_back(to_uint(number, at(field, i++)));
+    return numbers;
+}
+
+std::optional<std::vector<mmkey::Range>> to_layout(py::handle object, const std::string& field) {
+    if (object.is_none()) return {};
+    py::object sequence = py::reinterpret_borrow<py::object>(object);
+    if (!PyList_Check(object.ptr()) && !PyTuple_Check(object.ptr())) {
+        if (!py::hasattr(object, "tolist") || py::isinstance<py::str>(object))
+            throw UnsupportedType(field, shown(object) + " is not a list of (offset, length) pairs");
+        sequence = object.attr("tolist")();
+        if (!PyList_Check(sequence.ptr()))
+            throw UnsupportedType(field, shown(object) + " is not a list of (offset, length) pairs");
+    }
+    std::vector<mmkey::Range> layout;
+    std::size_t i = 0;
+    for (const py::handle pair : sequence) {
+        const auto numbers = to_numbers(pair, at(field, i));
+        if (!numbers || numbers->size() != 2)
+            throw InvalidRequest(at(field, i), shown(pair) + " is not an (offset, length) pair");
+        layout.push_back({(*numbers)[0], (*numbers)[1]});
+        ++i;
+    }
+    return layout;
+}
