@@ -1,0 +1,65 @@
+"""mmkey: safe and fast KV-cache keys for prompts with pictures, video and audio."""
+
+from __future__ import annotations
+
+from importlib import metadata as _metadata
+from typing import TYPE_CHECKING
+
+from .content import Content
+from .engine import (
+    BlockChain,
+    KeyEngine,
+    KeyText,
+    Prepared,
+    format_key,
+    full_multimodal_cache_key,
+    parse_key,
+    short_id,
+    text_only_cache_key,
+    text_plus_image_hash_cache_key,
+)
+from .errors import CapacityError, InvalidRequest, MmkeyError, UnsupportedType
+from .hashing import blake3, digest, digest_file, digest_many, kernels, new, selftest, sha256
+from .request import Audio, Image, Item, Request, Video
+
+__all__ = [
+    "Audio",
+    "BlockChain",
+    "CapacityError",
+    "Content",
+    "Image",
+    "InvalidRequest",
+    "Item",
+    "KeyEngine",
+    "KeyText",
+    "MmkeyError",
+    "Prepared",
+    "Request",
+    "UnsupportedType",
+    "Video",
+    "blake3",
+    "digest",
+    "digest_file",
+    "digest_many",
+    "errors",
+    "format_key",
+    "full_multimodal_cache_key",
+    "kernels",
+    "new",
+    "parse_key",
+    "selftest",
+    "sha256",
+    "short_id",
+    "text_only_cache_key",
+    "text_plus_image_hash_cache_key",
+]
+
+if TYPE_CHECKING:
+    __version__: str
+
+
+def __getattr__(name: str) -> str:
+    # Reading the version costs more than all the rest of the import, and few ask for it.
+    if name == "__version__":
+        return _metadata.version("mmkey")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,281 @@
+"""Engines make keys: of whole requests, of blocks, and of sequences that grow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+from ._core import Prepared
+from .content import Content, resolve
+from .errors import InvalidRequest, UnsupportedType
+from .request import Item, Request
+
+__all__ = [
+    "BlockChain",
+    "KeyEngine",
+    "KeyText",
+    "Prepared",
+    "format_key",
+    "full_multimodal_cache_key",
+    "parse_key",
+    "short_id",
+    "text_only_cache_key",
+    "text_plus_image_hash_cache_key",
+]
+
+Keys = NDArray[np.uint8]
+
+#: An engine with nothing declared to be a placeholder.
+_NO_IDS: tuple[int, ...] = ()
+
+
+class KeyEngine:
+    """Makes keys by one strategy, for one model in one configuration. Immutable; any number of threads may share one.
+
+    Args:
+        strategy: ``"A"`` text only (the unsafe baseline), ``"B"`` text and ordered media contents (the minimal
+            defence), ``"C"`` everything that the KV depends on.
+        algorithm: ``"sha256"`` or ``"blake3"``.
+        block_size: tokens a block, at least 1.
+        model_id: the model's name; C needs it. This and the next three enter keys of C alone.
+        config: a map of what changes the KV of a text token (rope, kv_dtype, quantization, ...); C needs it, ``{}`` is one.
+        revision: the model's revision.
+        adapter: a LoRA adapter's name, or ``(name, revision)``.
+        salt: bytes, or text as its UTF-8; at least 16 secret random bytes keep one tenant from probing another's prompts.
+        threads: the most that may hash contents at once.
+
+    Raises:
+        InvalidRequest, UnsupportedType: naming the argument.
+    """
+
+    __slots__ = ("_core", "_threads", "algorithm", "block_size", "strategy")
+
+    def __init__(
+        self,
+        strategy: str,
+        *,
+        algorithm: str = "sha256",
+        block_size: int = 16,
+        model_id: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        revision: str | None = None,
+        adapter: str | tuple[str, str | None] | None = None,
+        salt: bytes | str | None = None,
+        threads: int = 1,
+    ) -> None:
+        name, adapter_revision = _split_adapter(adapter)
+        self._core = _core.Engine(
+            strategy, algorithm, block_size, model_id, config, revision, name, adapter_revision, salt
+        )
+        self._threads = _checked_threads(threads)
+        self.strategy = strategy
+        self.algorithm = algorithm
+        self.block_size = block_size
+
+    def prepare(self, request: Request, *, placeholder_ids: Any = _NO_IDS) -> Prepared:
+        """Validates a request, hashes what of its contents is not hashed yet in one batch, and brings it to normal form.
+
+        Args:
+            request: the request.
+            placeholder_ids: token ids that stand for media and nothing else. One outside every range of the layout
+                was typed by a user and is an error.
+
+        Raises:
+            InvalidRequest: before anything is hashed; ``field`` names the place, as in ``items[1].patch_grid``.
+        """
+        if not isinstance(request, Request):
+            raise UnsupportedType("request", f"is a {type(request).__name__}; allowed is a Request")
+        checked = self._core.check(request._data, request._metadata, request._kinds, placeholder_ids)
+        return self._core.prepare(checked, _contents(self, request))
+
+    def key(self, request: Request | Prepared) -> bytes:
+        """The key of the whole request: 32 bytes."""
+        return self._core.key(self._prepared(request))
+
+    def block_keys(self, request: Request | Prepared, *, partial: bool = False) -> Keys:
+        """The keys of the full blocks, each standing for the whole prefix up to its end.
+
+        Args:
+            request: the request; with items it needs a layout.
+            partial: whether the tail that fills no block has a key too.
+
+        Returns:
+            uint8 array of shape (blocks, 32).
+        """
+        return self._core.block_keys(self._prepared(request), bool(partial))
+
+    def chain(self, request: Request | Prepared) -> BlockChain:
+        """The block keys of a sequence that starts with `request` and grows, as in decoding."""
+        return BlockChain(self, request)
+
+    @property
+    def root(self) -> bytes:
+        """The 32 bytes that every chain of this engine starts from; they hold strategy, block size and scope or salt."""
+        return self._core.root
+
+    @property
+    def scope_text(self) -> str:
+        """``mmkey1:scope:<algorithm>:<64 hexadecimal digits>``; strategy C only, since A and B have no scope."""
+        if self._core.scope is None:
+            raise InvalidRequest("strategy", f"{self.strategy!r} has no scope; allowed is 'C'")
+        return f"mmkey1:scope:{self.algorithm}:{self._core.scope.hex()}"
+
+    def _prepared(self, request: Request | Prepared) -> Prepared:
+        return request if isinstance(request, Prepared) else self.prepare(request)
+
+    def __repr__(self) -> str:
+        return f"KeyEngine({self.strategy!r}, algorithm={self.algorithm!r}, block_size={self.block_size})"
+
+
+class BlockChain:
+    """The block keys of a sequence that grows. Feeding it in pieces gives what one call gives.
+
+    Offsets of a layout count from the start of the sequence and ``order`` numbers the items of that call. An item's
+    whole layout is declared no later than its first token, and may reach past the tokens fed so far.
+    """
+
+    __slots__ = ("_core", "_engine")
+
+    def __init__(self, engine: KeyEngine, request: Request | Prepared) -> None:
+        self._engine = engine
+        self._core = engine._core.chain()
+        if isinstance(request, Prepared):
+            self._core.extend_prepared(request)
+        else:
+            self._extend(request)
+
+    @property
+    def keys(self) -> Keys:
+        """The keys of all full blocks so far: uint8 array of shape (blocks, 32)."""
+        return self._core.keys
+
+    def __len__(self) -> int:
+        """Tokens fed so far."""
+        return len(self._core)
+
+    def extend(self, token_ids: Any, items: Sequence[Item] = (), layout: Any = (), order: Any = None) -> Keys:
+        """Appends tokens; returns the new keys, uint8 array of shape (new blocks, 32). An error leaves all as it was."""
+        return self._extend(Request(token_ids, items, layout, order))
+
+    def _extend(self, request: Request) -> Keys:
+        if not isinstance(request, Request):
+            raise UnsupportedType("request", f"is a {type(request).__name__}; allowed is a Request")
+        checked = self._core.check(request._data, request._metadata, request._kinds)
+        return self._core.extend(checked, _contents(self._engine, request))
+
+
+def _contents(engine: KeyEngine, request: Request) -> tuple[_core.Content, ...]:
+    """The request's contents by digest; strategy A looks at none."""
+    if not request.items or engine.strategy == "A":
+        return ()
+    return resolve([item.content for item in request.items], engine.algorithm, engine._threads)
+
+
+def _split_adapter(adapter: object) -> tuple[Any, Any]:
+    if isinstance(adapter, (tuple, list)):
+        if len(adapter) != 2:
+            raise InvalidRequest("adapter", f"{adapter!r} is not a name or (name, revision)")
+        if adapter[0] is None:
+            raise UnsupportedType("adapter", "None is not text")
+        return adapter[0], adapter[1]
+    return adapter, None
+
+
+def _checked_threads(threads: object) -> int:
+    if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)):
+        raise UnsupportedType("threads", f"{threads!r} is not an integer")
+    if not 1 <= threads <= 1024:
+        raise InvalidRequest("threads", f"{threads!r} is not in [1, 1024]")
+    return int(threads)
+
+
+# ---------------------------------------------------------------- the three strategies as plain functions
+
+
+def text_only_cache_key(token_ids: Any, *, algorithm: str = "sha256", salt: bytes | str | None = None) -> bytes:
+    """Strategy A: the key of the token ids alone, 32 bytes. Unsafe with media: two pictures share one key."""
+    return KeyEngine("A", algorithm=algorithm, salt=salt).key(Request(token_ids))
+
+
+def text_plus_image_hash_cache_key(
+    token_ids: Any, images: Sequence[object], *, algorithm: str = "sha256", salt: bytes | str | None = None
+) -> bytes:
+    """Strategy B: the key of the token ids and of the ordered contents of `images`, 32 bytes.
+
+    `images` holds whatever :meth:`Content.of` takes, in the order in which the items first appear in the prompt.
+    """
+    if isinstance(images, (str, bytes, bytearray, memoryview, Content)) or hasattr(images, "__array_interface__"):
+        raise UnsupportedType("images", f"is a {type(images).__name__}; allowed is a list of contents")
+    items = [Item(content) for content in images]
+    return KeyEngine("B", algorithm=algorithm, salt=salt).key(Request(token_ids, items, None))
+
+
+def full_multimodal_cache_key(
+    token_ids: Any,
+    items: Sequence[Item],
+    layout: Any,
+    order: Any = None,
+    *,
+    model_id: str,
+    config: Mapping[str, Any],
+    revision: str | None = None,
+    adapter: str | tuple[str, str | None] | None = None,
+    salt: bytes | str | None = None,
+    algorithm: str = "sha256",
+) -> bytes:
+    """Strategy C: the key of everything that the KV depends on, 32 bytes. Arguments as for Request and KeyEngine."""
+    engine = KeyEngine(
+        "C", algorithm=algorithm, model_id=model_id, config=config, revision=revision, adapter=adapter, salt=salt
+    )
+    return engine.key(Request(token_ids, items, layout, order))
+
+
+# ---------------------------------------------------------------- keys as text
+
+
+class KeyText(NamedTuple):
+    """What a key's text form holds."""
+
+    key: bytes
+    strategy: str
+    algorithm: str
+    level: str
+
+
+_KEY_TEXT = re.compile(r"mmkey1:([ABC]):(request|block|partial):(sha256|blake3):([0-9a-f]{64})", re.ASCII)
+
+
+def format_key(key: bytes, strategy: str, algorithm: str, level: str = "request") -> str:
+    """``mmkey1:C:request:sha256:<64 hexadecimal digits>``; `level` is ``"request"``, ``"block"`` or ``"partial"``."""
+    return _core.format_key(_key_bytes(key), strategy, algorithm, level)
+
+
+def parse_key(text: str) -> KeyText:
+    """The parts of a key's text form; anything but its one canonical spelling is an :class:`InvalidRequest`."""
+    if not isinstance(text, str):
+        raise UnsupportedType("text", f"is a {type(text).__name__}; allowed is text")
+    match = _KEY_TEXT.fullmatch(text)
+    if match is None:
+        raise InvalidRequest("text", f"{text!r} is not mmkey1:<A|B|C>:<request|block|partial>:<sha256|blake3>:<64 lowercase hex>")
+    strategy, level, algorithm, digits = match.groups()
+    return KeyText(bytes.fromhex(digits), strategy, algorithm, level)
+
+
+def short_id(key: bytes) -> int:
+    """The last 8 bytes of a key, big-endian, unsigned: for tables and events only, never evidence for reuse."""
+    return int.from_bytes(_key_bytes(key)[-8:], "big")
+
+
+def _key_bytes(key: object) -> bytes:
+    """A key as bytes: itself, or a row of `KeyEngine.block_keys`."""
+    if isinstance(key, np.ndarray) and key.dtype == np.uint8 or isinstance(key, (bytes, bytearray, memoryview)):
+        found = bytes(key)
+        if len(found) == 32:
+            return found
+        raise InvalidRequest("key", f"has {len(found)} bytes; allowed are 32")
+    raise UnsupportedType("key", f"is a {type(key).__name__}; allowed are 32 bytes")
