@@ -118,6 +118,12 @@ py::tuple item_texts(const Prepared& prepared) {
     return texts;
 }
 
+std::string repr(const Prepared& p) {
+    return std::string("<mmkey.Prepared ") + mmkey::letter(p.seed.strategy) + " " + std::string(mmkey::name(p.seed.algorithm)) +
+           ": " + std::to_string(p.token_ids.size()) + " tokens, " + std::to_string(p.full_blocks()) + " blocks of " +
+           std::to_string(p.seed.block_size) + (p.unsafe.empty() ? ">" : ", unsafe>");
+}
+
 void bind_chain(py::module_& m) {
     py::class_<Chain>(m, "Chain")
         .def(
@@ -159,9 +165,18 @@ void bind_chain(py::module_& m) {
 
 void bind_engine(py::module_& m) {
     py::class_<Checked>(m, "Checked");
-    py::class_<Prepared, std::shared_ptr<Prepared>>(m, "Prepared")
-        .def_property_readonly("unsafe", [](const Prepared& p) { return py::tuple(py::cast(p.unsafe)); })
-        .def_property_readonly("item_texts", &item_texts)
+    auto prepared = py::class_<Prepared, std::shared_ptr<Prepared>>(
+        m, "Prepared",
+        "A request validated, in normal form and with its media hashed: what keys and the prefix index are asked with.\n\n"
+        "Made by KeyEngine.prepare; immutable, holds no media.");
+    prepared.attr("__module__") = "mmkey";
+    prepared
+        .def_property_readonly(
+            "unsafe", [](const Prepared& p) { return py::tuple(py::cast(p.unsafe)); },
+            "Why a hit on its keys may be false: a tuple of reasons, empty when none is known.")
+        .def_property_readonly("item_texts", &item_texts,
+                               "mmkey1:item:... of each item in the caller's order: a tuple, empty but for strategy C.")
+        .def("__repr__", &repr)
         .def_property_readonly("strategy", [](const Prepared& p) { return std::string(1, mmkey::letter(p.seed.strategy)); })
         .def_property_readonly("algorithm", [](const Prepared& p) { return names::text(mmkey::name(p.seed.algorithm)); })
         .def_property_readonly("block_size", [](const Prepared& p) { return p.seed.block_size; })

@@ -409,6 +409,7 @@ def _picture_parts(image: Any) -> Parts:
     width, height = image.size
     mode = image.mode
     data: Any
+    form: tuple[str, tuple[int, ...]]
     if mode == "1":
         data = np.asarray(image).astype(np.uint8)
         form = ("b1", (height, width))

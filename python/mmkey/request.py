@@ -59,6 +59,8 @@ class Item(_Frozen):
 
     content: Content
     _metadata: _core.ItemMetadata
+    _sampling: Mapping[str, Any] | None
+    _processing: Mapping[str, Any]
 
     def __init__(
         self,
@@ -110,12 +112,12 @@ class Item(_Frozen):
     @property
     def sampling(self) -> Mapping[str, Any] | None:
         """How the frames of a video were taken, read-only."""
-        return self._sampling  # type: ignore[no-any-return]
+        return self._sampling
 
     @property
     def processing(self) -> Mapping[str, Any]:
         """Whatever else determines the embeddings, read-only."""
-        return self._processing  # type: ignore[no-any-return]
+        return self._processing
 
     def _identity(self) -> tuple[str, bytes]:
         return self._metadata.modality, self._metadata.encoded
@@ -129,12 +131,13 @@ class Item(_Frozen):
         return hash((self._identity(), self.content))
 
     def __repr__(self) -> str:
-        given = [
+        given = [f"modality={self.modality!r}"] if type(self) is Item else []
+        given += [
             f"{name}={value!r}"
             for name in ("original_size", "resized_size", "patch_grid", "num_visual_tokens", "sampling", "processing")
             if (value := _thaw(getattr(self, name)))
         ]
-        return f"Item({', '.join([repr(self.content), f'modality={self.modality!r}', *given])})"
+        return f"{type(self).__name__}({', '.join([repr(self.content), *given])})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         metadata = {
