@@ -11,12 +11,14 @@ import os
 import stat
 import sys
 import weakref
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .errors import InvalidRequest, UnsupportedType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 #: Files up to this many bytes are read whole and hashed in one batch with others; longer ones are streamed.
 WHOLE_FILE = 8 << 20
@@ -340,7 +342,7 @@ def _form(array: np.ndarray[Any, Any], attrs: Mapping[str, object]) -> ArrayForm
     dtype = array.dtype
     if isinstance(array, _Bfloat16) or (dtype.name == "bfloat16" and dtype.itemsize == 2):
         code = "bf2"
-    elif dtype.kind in "iu" and dtype.itemsize <= 8 or dtype.kind == "f" and dtype.itemsize in (2, 4, 8):
+    elif (dtype.kind in "iu" and dtype.itemsize <= 8) or (dtype.kind == "f" and dtype.itemsize in (2, 4, 8)):
         code = f"{dtype.kind}{dtype.itemsize}"
     elif dtype.kind == "b":
         code = "b1"

@@ -8,6 +8,7 @@ algorithm, at the latest when a request with it is prepared, and then remembered
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import threading
@@ -102,7 +103,9 @@ class Content:
     @staticmethod
     def from_frames(contents: Iterable[object]) -> Content:
         """An ordered list of contents, or of whatever :meth:`of` takes: the decoded frames of a video."""
-        if isinstance(contents, (str, bytes, bytearray, memoryview, Mapping, Content)) or hasattr(contents, "__array_interface__"):
+        if isinstance(contents, (str, bytes, bytearray, memoryview, Mapping, Content)) or hasattr(
+            contents, "__array_interface__"
+        ):
             raise UnsupportedType("content", f"is a {type(contents).__name__}; allowed is a list of frames")
         try:
             frames = tuple(Content.of(frame) for frame in contents)
@@ -116,7 +119,7 @@ class Content:
 
     @staticmethod
     def from_digest(kind: str, algorithm: str, digest: bytes) -> Content:
-        """A content known by a digest made elsewhere: 32 bytes, of the message that the key specification gives its kind.
+        """A content known by a digest made elsewhere: 32 bytes, of the message that its kind has by the key specification.
 
         It may enter an engine of the other algorithm; two engines' keys meet only where the digests' algorithms do.
         """
@@ -148,7 +151,11 @@ class Content:
                 "content",
                 f"{thing!r} is ambiguous; use Content.from_file for a path, Content.opaque for an identifier",
             )
-        if isinstance(thing, os.PathLike) or hasattr(thing, "readinto") or hasattr(thing, "read") and not _is_mmap(thing):
+        if (
+            isinstance(thing, os.PathLike)
+            or hasattr(thing, "readinto")
+            or (hasattr(thing, "read") and not _is_mmap(thing))
+        ):
             return Content.from_file(thing)  # type: ignore[arg-type]
         if _sources.is_picture(thing):
             return Content.from_image(thing)
@@ -186,13 +193,17 @@ class Content:
             return False
         if self._pinned is not None and other._pinned is not None:
             return self._pinned.text() == other._pinned.text()
-        # Whatever both know or can still make decides; what was let go of cannot be shown to be equal.
-        for algorithm in sorted(ALGORITHMS, key=lambda a: -((a in self._known) + (a in other._known))):
-            try:
-                return self.digest(algorithm) == other.digest(algorithm)
-            except InvalidRequest:
-                continue
-        return False
+        # Whatever both know, or can still make, decides.
+        by_knowledge = sorted(ALGORITHMS, key=lambda name: -((name in self._known) + (name in other._known)))
+        verdicts = (self._equals_under(other, algorithm) for algorithm in by_knowledge)
+        return next((verdict for verdict in verdicts if verdict is not None), False)
+
+    def _equals_under(self, other: Content, algorithm: str) -> bool | None:
+        """Whether the digests are equal; None where one of the two was let go of unhashed."""
+        try:
+            return self.digest(algorithm) == other.digest(algorithm)
+        except InvalidRequest:
+            return None
 
     def __hash__(self) -> int:
         # Only what equal contents share before any digest is known: size, dtype and shape, frames, identifier.
@@ -210,10 +221,11 @@ class Content:
             for algorithm in ALGORITHMS:
                 self.digest(algorithm)
         digests = tuple((content.algorithm, content.digest) for content in self._known.values())
-        return _unpickle, (self.kind, digests, self._pinned is not None, self._hint)
+        restore = functools.partial(_unpickle, pinned=self._pinned is not None, hint=self._hint)
+        return restore, (self.kind, digests)
 
 
-def _unpickle(kind: str, digests: tuple[tuple[str, bytes], ...], pinned: bool, hint: object) -> Content:
+def _unpickle(kind: str, digests: tuple[tuple[str, bytes], ...], *, pinned: bool, hint: object) -> Content:
     if pinned:
         return Content.from_digest(kind, *digests[0])
     content = Content._make(kind, _sources.Gone(), hint)
@@ -227,7 +239,12 @@ def _is_mmap(thing: object) -> bool:
 
 
 def _is_byte_view(thing: object) -> bool:
-    return isinstance(thing, memoryview) and thing.ndim == 1 and thing.format == "B" and not isinstance(thing.obj, np.ndarray)
+    return (
+        isinstance(thing, memoryview)
+        and thing.ndim == 1
+        and thing.format == "B"
+        and not isinstance(thing.obj, np.ndarray)
+    )
 
 
 def resolve(contents: Sequence[Content], algorithm: str, threads: int = 1) -> tuple[_core.Content, ...]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,9 @@ from ._core import Prepared
 from .content import Content, resolve
 from .errors import InvalidRequest, UnsupportedType
 from .request import Item, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 __all__ = [
     "BlockChain",
@@ -43,10 +45,10 @@ class KeyEngine:
         algorithm: ``"sha256"`` or ``"blake3"``.
         block_size: tokens a block, at least 1.
         model_id: the model's name; C needs it. This and the next three enter keys of C alone.
-        config: a map of what changes the KV of a text token (rope, kv_dtype, quantization, ...); C needs it, ``{}`` is one.
+        config: a map of what changes the KV of a text token (rope, kv_dtype, quantization, ...); C needs one, even ``{}``.
         revision: the model's revision.
         adapter: a LoRA adapter's name, or ``(name, revision)``.
-        salt: bytes, or text as its UTF-8; at least 16 secret random bytes keep one tenant from probing another's prompts.
+        salt: bytes, or text as its UTF-8; 16 secret random bytes or more keep a tenant from probing another's prompts.
         threads: the most that may hash contents at once.
 
     Raises:
@@ -78,7 +80,7 @@ class KeyEngine:
         self.block_size = block_size
 
     def prepare(self, request: Request, *, placeholder_ids: Any = _NO_IDS) -> Prepared:
-        """Validates a request, hashes what of its contents is not hashed yet in one batch, and brings it to normal form.
+        """Validates a request, hashes in one batch what of it is not hashed yet, and brings it to normal form.
 
         Args:
             request: the request.
@@ -115,7 +117,7 @@ class KeyEngine:
 
     @property
     def root(self) -> bytes:
-        """The 32 bytes that every chain of this engine starts from; they hold strategy, block size and scope or salt."""
+        """The 32 bytes that every chain of this engine starts from: strategy, block size, and scope or salt."""
         return self._core.root
 
     @property
@@ -159,7 +161,7 @@ class BlockChain:
         return len(self._core)
 
     def extend(self, token_ids: Any, items: Sequence[Item] = (), layout: Any = (), order: Any = None) -> Keys:
-        """Appends tokens; returns the new keys, uint8 array of shape (new blocks, 32). An error leaves all as it was."""
+        """Appends tokens; returns the new keys, uint8 of shape (new blocks, 32). An error leaves all as it was."""
         return self._extend(Request(token_ids, items, layout, order))
 
     def _extend(self, request: Request) -> Keys:
@@ -261,7 +263,9 @@ def parse_key(text: str) -> KeyText:
         raise UnsupportedType("text", f"is a {type(text).__name__}; allowed is text")
     match = _KEY_TEXT.fullmatch(text)
     if match is None:
-        raise InvalidRequest("text", f"{text!r} is not mmkey1:<A|B|C>:<request|block|partial>:<sha256|blake3>:<64 lowercase hex>")
+        raise InvalidRequest(
+            "text", f"{text!r} is not mmkey1:<A|B|C>:<request|block|partial>:<sha256|blake3>:<64 lowercase hex>"
+        )
     strategy, level, algorithm, digits = match.groups()
     return KeyText(bytes.fromhex(digits), strategy, algorithm, level)
 
@@ -273,7 +277,7 @@ def short_id(key: bytes) -> int:
 
 def _key_bytes(key: object) -> bytes:
     """A key as bytes: itself, or a row of `KeyEngine.block_keys`."""
-    if isinstance(key, np.ndarray) and key.dtype == np.uint8 or isinstance(key, (bytes, bytearray, memoryview)):
+    if (isinstance(key, np.ndarray) and key.dtype == np.uint8) or isinstance(key, (bytes, bytearray, memoryview)):
         found = bytes(key)
         if len(found) == 32:
             return found

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from . import _core
 from .content import Content
 from .errors import UnsupportedType
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["Audio", "Image", "Item", "Request", "Video"]
 
