@@ -1,0 +1,246 @@
+"""What a study finds: tallies by scenario, strategy and granularity, the acceptance, and the files they become."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mmkey.study.errors import StudyError
+from mmkey.study.simulator import GRANULARITIES, Settings, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from mmkey.study.scenarios import Scenario
+
+DEFINITIONS: Mapping[str, str] = {
+    "verdict": "by image identity: true_hit (key found, pictures the same), false_hit (key found, pictures differ) or "
+    "safe_miss (key not found); of several lookups the worst: any false_hit, else any true_hit, else safe_miss",
+    "full_identity_verdict": "the same by full identity: everything that the reused KV depends on is the same",
+    "unsafe": "a hit that is true by image identity and false by full identity",
+    "request": "one key for the whole request; A and B are given the text ids alone (B also the contents), C the "
+    "expanded prompt with its layout",
+    "prefix": "the longest leading run of full blocks that are stored; every strategy is given the expanded prompt",
+    "prefill_tokens_saved": "tokens of the expanded prompts whose lookup is a true hit by both standards",
+    "kv_blocks_reused": "blocks of those prompts: tokens / block size, rounded up",
+    "memory_saved_bytes": "prefill_tokens_saved x KV bytes of one token",
+    "prefill_tokens_wrongly_reused": "tokens of the expanded prompts whose lookup is a false hit by full identity",
+    "blocks": "full blocks of the requests looked up",
+    "blocks_reused": "full blocks that the lookup found",
+    "blocks_wrongly_reused": "of these, blocks whose own KV depends on something that differs: the scope, a token up "
+    "to the block's end, an item begun by then (content, sizes, grid, sampling, processing, places)",
+}
+FALSE_HIT_EXPECTED = ("same_text_different_image", "multi_image_different_order")
+ACCEPTANCE = (
+    "Acceptance: in same_text_different_image and in multi_image_different_order strategy A has false hits, B and C "
+    "have none; and C has none anywhere."
+)
+
+
+@dataclass
+class Tally:
+    """The verdicts of one strategy at one granularity, over all cases of a scenario."""
+
+    verdicts: list[Verdict] = field(default_factory=list)
+
+    def count(self, verdict: str, by: str = "by_image") -> int:
+        """How many lookups got a verdict, by either standard."""
+        return sum(getattr(v, by) == verdict for v in self.verdicts)
+
+    def worst(self, by: str = "by_image") -> str:
+        """The verdict that stands for all of them."""
+        return next((v for v in ("false_hit", "true_hit") if self.count(v, by)), "safe_miss")
+
+    def to_json(self, granularity: str, settings: Settings) -> dict[str, Any]:
+        """The numbers, by the names that DEFINITIONS explains."""
+        out: dict[str, Any] = {
+            "verdict": self.worst(),
+            "full_identity_verdict": self.worst("by_full"),
+            "unsafe": any(v.by_image == "true_hit" and v.by_full == "false_hit" for v in self.verdicts),
+            "true_hits": self.count("true_hit"),
+            "false_hits": self.count("false_hit"),
+            "safe_misses": self.count("safe_miss"),
+            "full_identity_true_hits": self.count("true_hit", "by_full"),
+            "full_identity_false_hits": self.count("false_hit", "by_full"),
+        }
+        if granularity == "request":
+            saved = [v for v in self.verdicts if v.by_image == v.by_full == "true_hit"]
+            tokens = sum(v.tokens for v in saved)
+            out |= {
+                "prefill_tokens_saved": tokens,
+                "kv_blocks_reused": sum(v.blocks for v in saved),
+                "memory_saved_bytes": tokens * settings.kv_bytes,
+                "prefill_tokens_wrongly_reused": sum(v.wrong_tokens for v in self.verdicts),
+            }
+        else:
+            out |= {
+                "blocks": sum(v.total_blocks for v in self.verdicts),
+                "blocks_reused": sum(v.blocks for v in self.verdicts),
+                "blocks_wrongly_reused": sum(v.wrong_blocks for v in self.verdicts),
+            }
+        return out | {"unsafe_reasons": sorted({reason for v in self.verdicts for reason in v.unsafe_reasons})}
+
+
+@dataclass
+class ScenarioResult:
+    """All tallies of one scenario; ``cases`` names what each case showed and how its requests differ."""
+
+    scenario: Scenario
+    settings: Settings
+    tallies: dict[str, dict[str, Tally]]
+    cases: list[dict[str, Any]] = field(default_factory=list)
+    variants: list[ScenarioResult] = field(default_factory=list)
+
+    @classmethod
+    def empty(cls, scenario: Scenario, settings: Settings) -> ScenarioResult:
+        """A result before its first case."""
+        return cls(scenario, settings, {g: {s: Tally() for s in settings.strategies} for g in GRANULARITIES})
+
+    def to_json(self) -> dict[str, Any]:
+        """One entry of summary.json."""
+        out: dict[str, Any] = {
+            "scenario": self.scenario.name,
+            "about": self.scenario.about,
+            "algorithm": self.settings.algorithm,
+            "block_size": self.settings.block_size,
+            "kv_bytes_per_token": self.settings.kv_bytes,
+        }
+        for granularity, by_strategy in self.tallies.items():
+            out[granularity] = {s: tally.to_json(granularity, self.settings) for s, tally in by_strategy.items()}
+        out["cases"] = self.cases
+        if self.variants:
+            out["variants"] = [variant.to_json() for variant in self.variants]
+        return out
+
+
+# ---------------------------------------------------------------- acceptance
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """The evidence, a line each, and whether it holds."""
+
+    passed: bool
+    lines: tuple[str, ...]
+
+
+def accept(results: Iterable[ScenarioResult]) -> Acceptance:
+    """A has false hits in the two scenarios of FALSE_HIT_EXPECTED, B and C none; and C has none anywhere.
+
+    Counted by image identity, in the last line by both standards. At prefix granularity nothing is asked of A, since
+    small pictures share no full block. What was not run is said, and not judged.
+    """
+    run = {result.scenario.name: result for result in results}
+    passed, lines = True, []
+
+    def judge(line: str, *, holds: bool) -> None:
+        nonlocal passed
+        passed &= holds
+        lines.append(f"{'PASS' if holds else 'FAIL'}  {line}")
+
+    for name in FALSE_HIT_EXPECTED:
+        if name not in run:
+            lines.append(f"      {name}: not run")
+            continue
+        for granularity, by_strategy in run[name].tallies.items():
+            counts = {s: tally.count("false_hit") for s, tally in by_strategy.items()}
+            numbers = ", ".join(f"{s} {n}" for s, n in counts.items())
+            judge(
+                f"{name}, {granularity}: false hits {numbers} of {len(by_strategy['A'].verdicts)}",
+                holds=(counts["A"] > 0 or granularity == "prefix") and counts["B"] == counts["C"] == 0,
+            )
+    everything = [r for result in run.values() for r in (result, *result.variants)]
+    verdicts = [v for r in everything for by_strategy in r.tallies.values() for v in by_strategy["C"].verdicts]
+    wrong = sum("false_hit" in {v.by_image, v.by_full} for v in verdicts)
+    judge(f"all that was run, by image and by full identity: false hits C {wrong} of {len(verdicts)}", holds=wrong == 0)
+    return Acceptance(passed, tuple(lines))
+
+
+# ---------------------------------------------------------------- files
+
+
+class OutputError(StudyError):
+    """The results cannot be written where they should be; the message names the path."""
+
+
+class Staging:
+    """A folder beside the results' place in which they are made, moved into place only when all are whole.
+
+    A context manager: whatever ends the study early, neither the staging folder nor a folder made for it stays.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self._made: list[Path] = []
+        self.folder = out
+
+    def __enter__(self) -> Staging:  # noqa: PYI034 (Self is not in Python 3.10)
+        try:
+            missing = self.out
+            while not os.path.lexists(missing):
+                self._made.append(missing)
+                missing = missing.parent
+            for folder in reversed(self._made):
+                folder.mkdir()
+            self.folder = Path(tempfile.mkdtemp(prefix=".mmkey-study-", dir=self.out))
+        except (OSError, ValueError) as problem:
+            self._unmake()
+            reason = problem.strerror if isinstance(problem, OSError) else str(problem)
+            raise OutputError(f"{self.out}: cannot write results there: {reason}") from None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.folder != self.out:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        self._unmake()
+
+    def _unmake(self) -> None:
+        for folder in self._made:
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+
+    def write_text(self, name: str, text: str) -> None:
+        """Adds a file of UTF-8 text."""
+        (self.folder / name).write_text(text, encoding="utf-8")
+
+    def write_json(self, name: str, value: object) -> None:
+        """Adds a JSON file."""
+        self.write_text(name, json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+    def commit(self, last: str) -> None:
+        """Moves every file into place, ``last`` after all others: where it is, the rest is of the same study."""
+        files = sorted(p.relative_to(self.folder) for p in self.folder.rglob("*") if p.is_file())
+        files.sort(key=lambda name: str(name) == last)
+        for name in files:
+            target = self.out / name
+            blocked = [
+                p for p in target.parents if p != self.out and self.out in p.parents and p.exists() and not p.is_dir()
+            ]
+            if blocked or target.is_dir():
+                raise OutputError(f"{blocked[0] if blocked else target}: in the way of the results")
+        try:
+            (self.out / last).unlink(missing_ok=True)
+            for name in files:
+                (self.out / name).parent.mkdir(parents=True, exist_ok=True)
+                (self.folder / name).replace(self.out / name)
+        except OSError as problem:
+            raise OutputError(f"{problem.filename or self.out}: cannot write: {problem.strerror}") from None
+
+
+def write_all(
+    staging: Staging, results: Sequence[ScenarioResult], acceptance: Acceptance, about: Mapping[str, Any]
+) -> None:
+    """Writes <scenario>.json each, summary.json, run.json and evidence.txt, and moves them into place."""
+    objects = [result.to_json() for result in results]
+    for entry in objects:
+        staging.write_json(f"{entry['scenario']}.json", entry)
+    staging.write_json("summary.json", objects)
+    staging.write_json("run.json", about)
+    lines = (ACCEPTANCE, "", *acceptance.lines, "", "PASS" if acceptance.passed else "FAIL")
+    staging.write_text("evidence.txt", "\n".join(lines) + "\n")
+    staging.commit(last="evidence.txt")
