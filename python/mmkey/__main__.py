@@ -1,0 +1,36 @@
+"""``mmkey`` and ``python -m mmkey``: looks for the extra ``study`` before anything optional is imported."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# module -> distribution, of what the extra "study" brings to every command
+_NEEDED = {"typer": "typer", "rich": "rich", "pydantic": "pydantic", "PIL": "Pillow"}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line and returns its exit code; ``argv`` is without the program's name."""
+    try:
+        missing = [distribution for module, distribution in _NEEDED.items() if find_spec(module) is None]
+        if missing:
+            print(
+                f"mmkey: the command line needs the extra 'study': pip install 'mmkey[study]'"
+                f" (missing: {', '.join(missing)})",
+                file=sys.stderr,
+            )
+            return 2
+        from mmkey.cli.app import run  # noqa: PLC0415 (not before it is known to be there)
+
+        return run(sys.argv[1:] if argv is None else argv)
+    except KeyboardInterrupt:
+        print("mmkey: interrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

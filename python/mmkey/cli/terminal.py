@@ -1,0 +1,54 @@
+"""What is written for a person: lines and progress by rich. Imported by a command's body, never for ``--help``."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from mmkey.cli.output import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+T = TypeVar("T")
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console that adds no colour or markup of its own to what it is given."""
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+def say(where: Console, line: str, style: str = "") -> None:
+    """One line, never wrapped, so that a path in it can be copied."""
+    where.print(Text(printable(line), style=style), soft_wrap=True)
+
+
+class Bars:
+    """Progress bars on a terminal's stderr; on anything else nothing is drawn."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def over(self, label: str, sequence: Sequence[T]) -> Iterator[T]:
+        """Gives the sequence's elements and counts them."""
+        step = self.steps(label, len(sequence))
+        for element in sequence:
+            yield element
+            step()
+
+    def steps(self, label: str, total: int) -> Callable[[], None]:
+        """A function to call after each of ``total`` steps."""
+        task = self._progress.add_task(label, total=total)
+        return lambda: self._progress.advance(task)
+
+
+@contextmanager
+def bars(where: Console, *, shown: bool) -> Iterator[Bars]:
+    """Progress bars while the block runs; they vanish at its end."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=where, transient=True, disable=not (shown and where.is_terminal)) as progress:
+        yield Bars(progress)
