@@ -107,6 +107,7 @@ MAY_KNOW = {
     "request": {"bytes", "cbor", "hash", "item"},
     "keys": {"bytes", "cbor", "hash", "item", "request"},
     "block_chain": {"bytes", "cbor", "hash", "item", "request"},
+    "radix": {"bytes", "request"},  # the parts of the index
     "radix_index": {"bytes", "request"},
     "radix_events": {"bytes", "request", "block_chain", "radix_index"},
 }

@@ -1,4 +1,4 @@
-// The two errors of the core. Both are raised before anything is hashed or stored: what was given stays as it was.
+// The errors of the core. All are raised before anything is hashed or stored: what was given stays as it was.
 #pragma once
 
 #include <stdexcept>
@@ -23,6 +23,12 @@ class InvalidRequest : public std::invalid_argument {
 
 /// A bounded structure has no room left, and what is held leaves none to make.
 class CapacityError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+/// A hold on cached blocks that is not to be had, or to be given back: stale, released already, or in the way.
+class HoldError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
