@@ -175,7 +175,7 @@ Value Value::map(Entries entries) {
         deepest = std::max(deepest, value.depth());
     }
     constexpr auto key_of = [](const auto& entry) -> const auto& { return entry.first; };
-    std::ranges::sort(sorted, {}, key_of);
+    std::ranges::sort(sorted, std::ranges::lexicographical_compare, key_of);
     if (std::ranges::adjacent_find(sorted, {}, key_of) != sorted.end())
         throw InvalidRequest("value", "a map holds one key twice");
     return {encode([&](CborWriter& w) {
