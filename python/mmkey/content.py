@@ -119,7 +119,7 @@ class Content:
 
     @staticmethod
     def from_digest(kind: str, algorithm: str, digest: bytes) -> Content:
-        """A content known by a digest made elsewhere: 32 bytes, of the message that its kind has by the key specification.
+        """A content known by its digest: 32 bytes, of the message that the key specification has for a kind.
 
         It may enter an engine of the other algorithm; two engines' keys meet only where the digests' algorithms do.
         """

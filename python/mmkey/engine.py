@@ -45,7 +45,7 @@ class KeyEngine:
         algorithm: ``"sha256"`` or ``"blake3"``.
         block_size: tokens a block, at least 1.
         model_id: the model's name; C needs it. This and the next three enter keys of C alone.
-        config: a map of what changes the KV of a text token (rope, kv_dtype, quantization, ...); C needs one, even ``{}``.
+        config: a map of what changes the KV of a text token (rope, kv_dtype, quantization); C needs one, even ``{}``.
         revision: the model's revision.
         adapter: a LoRA adapter's name, or ``(name, revision)``.
         salt: bytes, or text as its UTF-8; 16 secret random bytes or more keep a tenant from probing another's prompts.

@@ -13,11 +13,14 @@ import pytest
 from mmkey import hashing
 
 ISAS = sorted({isa for rows in hashing.kernels().values() for row in rows.values() for isa in row["available"]})
+TESTS = Path(__file__).with_name("test_hash.py")
 
 
 def run(script: str, isa: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "MMKEY_FORCE_KERNEL": isa}
-    return subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=600, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=600, check=False
+    )
 
 
 def test_the_table_says_what_runs() -> None:
@@ -44,9 +47,11 @@ def test_a_forced_kernel_serves_wherever_it_exists(isa: str) -> None:
 @pytest.mark.parametrize("isa", ISAS)
 def test_a_forced_kernel_gives_the_digests_of_the_standard(isa: str) -> None:
     names = "standard or recipe or pieces or batch or whatever_the_threads or c_order or position"
-    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", names, str(Path(__file__).with_name("test_hash.py"))]
+    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", names, str(TESTS)]
     env = {**os.environ, "MMKEY_FORCE_KERNEL": isa}
-    result = subprocess.run([sys.executable, *command], env=env, capture_output=True, text=True, timeout=600, check=False)
+    result = subprocess.run(
+        [sys.executable, *command], env=env, capture_output=True, text=True, timeout=600, check=False
+    )
     assert result.returncode == 0, result.stdout[-3000:]
 
 
