@@ -37,7 +37,8 @@ Content make_content(const py::object& kind, const py::object& algorithm, const 
     return content;
 }
 
-py::bytes array_head(const py::object& dtype, const py::object& shape, const py::object& attrs, std::uint64_t data_size) {
+py::bytes array_head(const py::object& dtype, const py::object& shape, const py::object& attrs,
+                     std::uint64_t data_size) {
     const auto extents = to_numbers(shape, "shape");
     return to_bytes(mmkey::array_head(to_text(dtype, "dtype"), *extents, to_map(attrs, "attrs"), data_size));
 }

@@ -119,9 +119,10 @@ py::tuple item_texts(const Prepared& prepared) {
 }
 
 std::string repr(const Prepared& p) {
-    return std::string("<mmkey.Prepared ") + mmkey::letter(p.seed.strategy) + " " + std::string(mmkey::name(p.seed.algorithm)) +
-           ": " + std::to_string(p.token_ids.size()) + " tokens, " + std::to_string(p.full_blocks()) + " blocks of " +
-           std::to_string(p.seed.block_size) + (p.unsafe.empty() ? ">" : ", unsafe>");
+    return std::string("<mmkey.Prepared ") + mmkey::letter(p.seed.strategy) + " " +
+           std::string(mmkey::name(p.seed.algorithm)) + ": " + std::to_string(p.token_ids.size()) + " tokens, " +
+           std::to_string(p.full_blocks()) + " blocks of " + std::to_string(p.seed.block_size) +
+           (p.unsafe.empty() ? ">" : ", unsafe>");
 }
 
 void bind_chain(py::module_& m) {
@@ -151,10 +152,11 @@ void bind_chain(py::module_& m) {
                               [&](BlockChain& chain) { return chain.append(prepared); });
             },
             py::arg("prepared"))
-        .def_property_readonly("keys", [](Chain& self) {
-            const std::lock_guard lock(self.mutex);
-            return to_array(self.chain.keys());
-        })
+        .def_property_readonly("keys",
+                               [](Chain& self) {
+                                   const std::lock_guard lock(self.mutex);
+                                   return to_array(self.chain.keys());
+                               })
         .def("__len__", [](Chain& self) {
             const std::lock_guard lock(self.mutex);
             return self.chain.size();
@@ -177,18 +179,21 @@ void bind_engine(py::module_& m) {
         .def_property_readonly("item_texts", &item_texts,
                                "mmkey1:item:... of each item in the caller's order: a tuple, empty but for strategy C.")
         .def("__repr__", &repr)
-        .def_property_readonly("strategy", [](const Prepared& p) { return std::string(1, mmkey::letter(p.seed.strategy)); })
-        .def_property_readonly("algorithm", [](const Prepared& p) { return names::text(mmkey::name(p.seed.algorithm)); })
+        .def_property_readonly("strategy",
+                               [](const Prepared& p) { return std::string(1, mmkey::letter(p.seed.strategy)); })
+        .def_property_readonly("algorithm",
+                               [](const Prepared& p) { return names::text(mmkey::name(p.seed.algorithm)); })
         .def_property_readonly("block_size", [](const Prepared& p) { return p.seed.block_size; })
         .def_property_readonly("num_tokens", [](const Prepared& p) { return p.token_ids.size(); })
         .def_property_readonly("root", [](const Prepared& p) { return to_bytes(p.seed.root); });
     py::class_<KeyEngine>(m, "Engine")
-        .def(py::init(&make_engine), py::arg("strategy"), py::arg("algorithm"), py::arg("block_size"), py::arg("model_id"),
-             py::arg("config"), py::arg("revision"), py::arg("adapter"), py::arg("adapter_revision"), py::arg("salt"))
+        .def(py::init(&make_engine), py::arg("strategy"), py::arg("algorithm"), py::arg("block_size"),
+             py::arg("model_id"), py::arg("config"), py::arg("revision"), py::arg("adapter"),
+             py::arg("adapter_revision"), py::arg("salt"))
         .def_property_readonly("root", [](const KeyEngine& e) { return to_bytes(e.seed().root); })
-        .def_property_readonly("scope", [](const KeyEngine& e) -> py::object {
-            return e.scope() ? py::object(to_bytes(*e.scope())) : py::none();
-        })
+        .def_property_readonly(
+            "scope",
+            [](const KeyEngine& e) -> py::object { return e.scope() ? py::object(to_bytes(*e.scope())) : py::none(); })
         .def(
             "check",
             [](const KeyEngine& self, const RequestData& data, const py::tuple& metadata, const py::tuple& kinds,
@@ -215,7 +220,8 @@ void bind_engine(py::module_& m) {
         .def(
             "block_keys",
             [](const KeyEngine& self, const Prepared& prepared, bool partial) {
-                if (prepared.seed != self.seed()) throw mmkey::InvalidRequest("request", "was prepared by another engine");
+                if (prepared.seed != self.seed())
+                    throw mmkey::InvalidRequest("request", "was prepared by another engine");
                 return block_keys(prepared, partial);
             },
             py::arg("prepared"), py::arg("partial"))
@@ -226,7 +232,8 @@ void bind_engine(py::module_& m) {
         [](const py::bytes& key, const py::object& strategy, const py::object& algorithm, const py::object& level) {
             Digest digest;
             std::memcpy(digest.data(), PyBytes_AS_STRING(key.ptr()), digest.size());
-            return mmkey::format_key(digest, names::strategy(strategy), names::algorithm(algorithm), to_text(level, "level"));
+            return mmkey::format_key(digest, names::strategy(strategy), names::algorithm(algorithm),
+                                     to_text(level, "level"));
         },
         py::arg("key"), py::arg("strategy"), py::arg("algorithm"), py::arg("level"));
 }

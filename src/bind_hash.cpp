@@ -84,7 +84,8 @@ struct Batch {
 
     static bool refuse(PyObject* object) {
         PyErr_Clear();
-        raise("UnsupportedType", "buffers", std::string("must be a sequence of buffers, not one ") + Py_TYPE(object)->tp_name);
+        raise("UnsupportedType", "buffers",
+              std::string("must be a sequence of buffers, not one ") + Py_TYPE(object)->tp_name);
         return false;
     }
 };
@@ -125,7 +126,8 @@ py::dict kernel_table() {
         if (!table.contains(algorithm)) table[algorithm] = py::dict();
         py::dict row;
         row["kernel"] = std::string(choice.kernel);
-        row["available"] = py::tuple(py::cast(std::vector<std::string>(choice.available.begin(), choice.available.end())));
+        row["available"] =
+            py::tuple(py::cast(std::vector<std::string>(choice.available.begin(), choice.available.end())));
         table[algorithm][py::str(std::string(choice.operation))] = row;
     }
     return table;
@@ -140,7 +142,8 @@ PyMethodDef functions[] = {
                "threads: the most that may work on it (BLAKE3 only; SHA-256 of one message is serial).\n\n"
                "From 16 KiB on other Python threads run meanwhile. Raises UnsupportedType (data, threads) and\n"
                "InvalidRequest (algorithm, threads).")},
-    {"digest_many", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(digest_batch)), METH_FASTCALL | METH_KEYWORDS,
+    {"digest_many", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(digest_batch)),
+     METH_FASTCALL | METH_KEYWORDS,
      PyDoc_STR("digest_many(buffers, algorithm='sha256', *, threads=1)\n--\n\n"
                "The digests of many messages, hashed side by side: a uint8 array of shape (n, 32).\n\n"
                "buffers: a sequence of bytes-like objects of any sizes, or an array of two or more dimensions, which\n"

@@ -20,8 +20,7 @@ namespace {
 
 template <typename State>
 struct Object {
-    PyObject_HEAD
-    std::mutex mutex;  // guards `state`: an update may run without the GIL
+    PyObject_HEAD std::mutex mutex;  // guards `state`: an update may run without the GIL
     unsigned threads;
     State state;
 };
@@ -123,7 +122,8 @@ PyObject* new_blake3(PyObject* type, PyObject* const* args, std::size_t count, P
     }
     if (context) {
         if (!PyUnicode_Check(context)) {
-            raise("UnsupportedType", "derive_key_context", std::string("must be text, not ") + Py_TYPE(context)->tp_name);
+            raise("UnsupportedType", "derive_key_context",
+                  std::string("must be text, not ") + Py_TYPE(context)->tp_name);
             return nullptr;
         }
         Py_ssize_t size = 0;
@@ -148,7 +148,9 @@ PyObject* update_sha256(PyObject* self, PyObject* data) noexcept {
     return update<Sha256>(self, data) ? Py_NewRef(Py_None) : nullptr;
 }
 
-PyObject* update_blake3(PyObject* self, PyObject* data) noexcept { return update<Blake3>(self, data) ? Py_NewRef(self) : nullptr; }
+PyObject* update_blake3(PyObject* self, PyObject* data) noexcept {
+    return update<Blake3>(self, data) ? Py_NewRef(self) : nullptr;
+}
 
 template <typename State>
 PyObject* copy(PyObject* self, PyObject*) noexcept {
@@ -169,7 +171,8 @@ PyObject* reset_blake3(PyObject* self, PyObject*) noexcept {
 }
 
 PyObject* to_bytes(Bytes bytes) noexcept {
-    return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(bytes.data()), static_cast<Py_ssize_t>(bytes.size()));
+    return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(bytes.data()),
+                                     static_cast<Py_ssize_t>(bytes.size()));
 }
 
 PyObject* to_text(Bytes bytes) noexcept {
@@ -221,7 +224,8 @@ PyCFunction method(Function* function) noexcept {
     return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
-const char update_doc[] = "update($self, data, /)\n--\n\nAdds bytes to the message. From 16 KiB on other Python threads run meanwhile.";
+const char update_doc[] =
+    "update($self, data, /)\n--\n\nAdds bytes to the message. From 16 KiB on other Python threads run meanwhile.";
 const char copy_doc[] = "copy($self)\n--\n\nAn independent object with the same message so far.";
 const char reset_doc[] = "reset($self)\n--\n\nForgets the message so far; the mode stays.";
 const char digest_doc[] = "digest($self)\n--\n\nThe 32 bytes of the digest of the message so far; more may follow.";
@@ -268,7 +272,8 @@ void bind(py::module_& module, const char* full_name, const char* doc, PyMethodD
         {0, nullptr},
     };
     const char* name = std::strrchr(full_name, '.') + 1;
-    PyType_Spec spec{full_name, sizeof(Object<State>), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    PyType_Spec spec{full_name, sizeof(Object<State>), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                     slots};
     const auto type = py::reinterpret_steal<py::object>(PyType_FromSpec(&spec));
     if (!type) throw py::error_already_set();
     type.attr("name") = name;
@@ -282,7 +287,8 @@ void bind(py::module_& module, const char* full_name, const char* doc, PyMethodD
 }  // namespace
 
 void bind_hashers(py::module_& module) {
-    bind<Sha256>(module, "mmkey.sha256", sha256_doc, sha256_methods, new_sha256, {{"digest_size", 32}, {"block_size", 64}});
+    bind<Sha256>(module, "mmkey.sha256", sha256_doc, sha256_methods, new_sha256,
+                 {{"digest_size", 32}, {"block_size", 64}});
     bind<Blake3>(module, "mmkey.blake3", blake3_doc, blake3_methods, new_blake3,
                  {{"digest_size", 32}, {"block_size", 64}, {"key_size", 32}, {"AUTO", -1}});
 }

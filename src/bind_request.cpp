@@ -72,7 +72,8 @@ py::object to_tuple(const std::optional<std::vector<std::uint64_t>>& numbers) {
     return out;
 }
 
-std::shared_ptr<RequestData> make_request(const py::object& token_ids, const py::object& layout, const py::object& order) {
+std::shared_ptr<RequestData> make_request(const py::object& token_ids, const py::object& layout,
+                                          const py::object& order) {
     return std::make_shared<RequestData>(
         RequestData{to_token_ids(token_ids, "token_ids"), to_layout(layout, "layout"), to_numbers(order, "order")});
 }
@@ -103,7 +104,8 @@ void bind_request(py::module_& m) {
     py::class_<ItemMetadata, std::shared_ptr<ItemMetadata>>(m, "ItemMetadata")
         .def(py::init(&make_metadata), py::arg("modality"), py::arg("original_size"), py::arg("resized_size"),
              py::arg("patch_grid"), py::arg("num_visual_tokens"), py::arg("sampling"), py::arg("processing"))
-        .def_property_readonly("original_size", [](const ItemMetadata& i) { return to_tuple(i.fields().original_size); })
+        .def_property_readonly("original_size",
+                               [](const ItemMetadata& i) { return to_tuple(i.fields().original_size); })
         .def_property_readonly("resized_size", [](const ItemMetadata& i) { return to_tuple(i.fields().resized_size); })
         .def_property_readonly("patch_grid", [](const ItemMetadata& i) { return to_tuple(i.fields().patch_grid); })
         .def_property_readonly("num_visual_tokens", [](const ItemMetadata& i) { return i.fields().num_visual_tokens; })

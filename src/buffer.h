@@ -67,7 +67,8 @@ class BufferView {
   private:
     bool take_buffer(PyObject* object, const Field& field) noexcept {
         if (PyUnicode_Check(object)) {
-            raise("UnsupportedType", field.text(), "text has no bytes of its own: encode it first, as in text.encode()");
+            raise("UnsupportedType", field.text(),
+                  "text has no bytes of its own: encode it first, as in text.encode()");
             return false;
         }
         if (!PyObject_CheckBuffer(object)) {

@@ -30,9 +30,11 @@ struct Signature {
     std::span<const char* const> names;
 
     /// Sorts a vectorcall's arguments into `out`, one a name, nullptr where not given. False with TypeError set.
-    [[nodiscard]] bool parse(PyObject* const* args, Py_ssize_t count, PyObject* keywords, PyObject** out) const noexcept {
+    [[nodiscard]] bool parse(PyObject* const* args, Py_ssize_t count, PyObject* keywords,
+                             PyObject** out) const noexcept {
         if (static_cast<std::size_t>(count) > positional) {
-            PyErr_Format(PyExc_TypeError, "%s() takes at most %zu positional arguments (%zd given)", function, positional, count);
+            PyErr_Format(PyExc_TypeError, "%s() takes at most %zu positional arguments (%zd given)", function,
+                         positional, count);
             return false;
         }
         std::copy(args, args + count, out);
@@ -95,7 +97,8 @@ inline std::optional<unsigned long long> to_number(PyObject* number, const char*
         const char* utf8 = text ? PyUnicode_AsUTF8(text) : nullptr;
         if (utf8) {
             raise("InvalidRequest", field,
-                  "is " + std::string(utf8) + "; it must lie in [" + std::to_string(least) + ", " + std::to_string(most) + "]");
+                  "is " + std::string(utf8) + "; it must lie in [" + std::to_string(least) + ", " +
+                      std::to_string(most) + "]");
         }
         Py_XDECREF(text);
         Py_DECREF(index);

@@ -98,7 +98,8 @@ TokenIds from_sequence(py::handle sequence, const std::string& field) {
 }
 
 template <typename T>
-void convert(const char* from, py::ssize_t stride, std::size_t count, bool swapped, std::uint32_t* to, const std::string& field) {
+void convert(const char* from, py::ssize_t stride, std::size_t count, bool swapped, std::uint32_t* to,
+             const std::string& field) {
     for (std::size_t i = 0; i < count; ++i, from += stride) {
         T value;
         std::memcpy(&value, from, sizeof value);
@@ -175,7 +176,8 @@ py::object as_array(py::handle object, const std::string& field) {
         const py::tuple device = object.attr("__dlpack_device__")();
         constexpr int cpu = 1;
         if (device[0].cast<int>() != cpu)
-            throw UnsupportedType(field, "lies on DLPack device " + shown(device) + "; token ids are read from the CPU");
+            throw UnsupportedType(field,
+                                  "lies on DLPack device " + shown(device) + "; token ids are read from the CPU");
         return numpy("from_dlpack")(object);
     }
     if (py::hasattr(object, "__array_interface__")) return numpy("asarray")(object);
@@ -193,7 +195,10 @@ std::uint64_t to_uint(py::handle object, const std::string& field, std::uint64_t
     if (overflow) PyErr_Clear();
     if (overflow || value > top)
         throw InvalidRequest(field, shown(index) + " is not an integer in [0, " +
-                                        (top == UINT64_MAX ? "2**64" : top == top_id ? "2**32" : std::to_string(top) + " + 1") + ")");
+                                        (top == UINT64_MAX ? "2**64"
+                                         : top == top_id   ? "2**32"
+                                                           : std::to_string(top) + " + 1") +
+                                        ")");
     return value;
 }
 
@@ -201,7 +206,8 @@ TokenIds to_token_ids(py::handle object, const std::string& field) {
     if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) return from_sequence(object, field);
     if (PyRange_Check(object.ptr())) return from_sequence(py::list(py::reinterpret_borrow<py::object>(object)), field);
     if (is_byte_string(object))
-        throw UnsupportedType(field, "is a byte string, which is not a list of ids; allowed is " + std::string(ids_allowed));
+        throw UnsupportedType(field,
+                              "is a byte string, which is not a list of ids; allowed is " + std::string(ids_allowed));
     if (py::isinstance(object, py::module_::import("numpy.ma").attr("MaskedArray")))
         throw UnsupportedType(field, "is a masked array; allowed is " + std::string(ids_allowed));
     if (PyObject_CheckBuffer(object.ptr())) {

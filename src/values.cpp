@@ -58,7 +58,8 @@ class Converter {
             const auto both = py::reinterpret_borrow<py::tuple>(pair);
             const py::object key = both[0];
             if (!PyUnicode_Check(key.ptr()))
-                throw UnsupportedType(path.text(field_), "has the key " + std::string(py::repr(key)) + "; keys are text");
+                throw UnsupportedType(path.text(field_),
+                                      "has the key " + std::string(py::repr(key)) + "; keys are text");
             const Path inner{&path, key};
             std::string name = to_text(key, path.text(field_));
             found.emplace_back(std::move(name), convert(both[1], inner, level + 1));
@@ -69,7 +70,8 @@ class Converter {
   private:
     void check_level(const Path& path, unsigned level) const {
         if (level > Value::max_depth)
-            throw InvalidRequest(path.text(field_), "nests deeper than " + std::to_string(Value::max_depth) + " levels");
+            throw InvalidRequest(path.text(field_),
+                                 "nests deeper than " + std::to_string(Value::max_depth) + " levels");
     }
 
     Value integer(py::handle object, const Path& path) const {
@@ -113,7 +115,8 @@ class Converter {
     static py::object numpy_scalar(py::handle object) {
         const auto numpy = py::module_::import("numpy");
         if (!py::isinstance(object, numpy.attr("generic"))) return {};
-        const bool number = py::isinstance(object, numpy.attr("bool_")) || py::isinstance(object, numpy.attr("integer")) ||
+        const bool number = py::isinstance(object, numpy.attr("bool_")) ||
+                            py::isinstance(object, numpy.attr("integer")) ||
                             py::isinstance(object, numpy.attr("floating"));
         if (!number || py::isinstance(object, numpy.attr("timedelta64"))) return {};
         py::object plain = object.attr("item")();
@@ -132,7 +135,8 @@ Value to_value(py::handle object, const std::string& field) {
 
 py::dict to_dict(py::handle mapping, const std::string& field) {
     if (!is_mapping(mapping))
-        throw UnsupportedType(field, "is a " + std::string(Py_TYPE(mapping.ptr())->tp_name) + "; allowed is a text-keyed map");
+        throw UnsupportedType(field,
+                              "is a " + std::string(Py_TYPE(mapping.ptr())->tp_name) + "; allowed is a text-keyed map");
     return py::dict(py::reinterpret_borrow<py::object>(mapping));
 }
 
@@ -152,8 +156,7 @@ Value to_map(py::handle mapping, const std::string& field) {
 }
 
 std::string to_text(py::handle object, const std::string& field) {
-    if (!PyUnicode_Check(object.ptr()))
-        throw UnsupportedType(field, std::string(py::repr(object)) + " is not text");
+    if (!PyUnicode_Check(object.ptr())) throw UnsupportedType(field, std::string(py::repr(object)) + " is not text");
     Py_ssize_t size;
     const char* utf8 = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
     if (utf8 == nullptr) {
@@ -167,7 +170,8 @@ std::optional<std::vector<std::uint8_t>> to_salt(py::handle object) {
     if (object.is_none()) return {};
     if (PyUnicode_Check(object.ptr())) return mmkey::to_vector(mmkey::as_bytes(to_text(object, "salt")));
     if (!PyBytes_Check(object.ptr()) && !PyByteArray_Check(object.ptr()) && !PyMemoryView_Check(object.ptr()))
-        throw UnsupportedType("salt", "is a " + std::string(Py_TYPE(object.ptr())->tp_name) + "; allowed are bytes or text");
+        throw UnsupportedType("salt",
+                              "is a " + std::string(Py_TYPE(object.ptr())->tp_name) + "; allowed are bytes or text");
     const std::string copy = py::bytes(py::reinterpret_steal<py::object>(PyBytes_FromObject(object.ptr())));
     return mmkey::to_vector(mmkey::as_bytes(copy));
 }

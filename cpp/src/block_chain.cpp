@@ -14,9 +14,9 @@ namespace mmkey {
 
 namespace {
 
-constexpr std::size_t parent_head_size = 2;   // 58 20: a byte string of 32 bytes
-constexpr std::size_t last_parent_start = 23; // 23 + 32 bytes leave room for SHA-256's own padding of 9
-constexpr std::size_t batch_bytes = 64 << 10; // of messages made before they are hashed: they stay in the L2 cache
+constexpr std::size_t parent_head_size = 2;    // 58 20: a byte string of 32 bytes
+constexpr std::size_t last_parent_start = 23;  // 23 + 32 bytes leave room for SHA-256's own padding of 9
+constexpr std::size_t batch_bytes = 64 << 10;  // of messages made before they are hashed: they stay in the L2 cache
 
 /// Builds the messages of consecutive blocks, each less its parent.
 class LinkWriter {
@@ -135,7 +135,8 @@ void block_keys(const Prepared& prepared, std::span<Digest> out) {
     for (std::size_t block = 0, done = 0; block < out.size(); ++block) {
         const std::size_t begin = block * size;
         const std::size_t length = std::min(size, ids.size() - begin);
-        links.add(ids.subspan(begin, length), begin, overlapping(first, last, begin, begin + length, std::identity()), look);
+        links.add(ids.subspan(begin, length), begin, overlapping(first, last, begin, begin + length, std::identity()),
+                  look);
         if (links.full() || block + 1 == out.size()) {
             parent = links.hash(prepared.seed.algorithm, parent, &out[done]);
             done = block + 1;
@@ -175,7 +176,9 @@ void BlockChain::declare(const NormalForm& normal, const Identities& identities)
 }
 
 std::size_t BlockChain::feed(std::span<const std::uint32_t> ids) {
-    const auto look = [](const Placed& placed) { return std::pair<const Span&, const Digest&>(placed.span, placed.place); };
+    const auto look = [](const Placed& placed) {
+        return std::pair<const Span&, const Digest&>(placed.span, placed.place);
+    };
     const auto span_of = [](const Placed& placed) -> const Span& { return placed.span; };
     const std::size_t before = keys_.size();
     const std::size_t fresh = (tail_.size() + ids.size()) / seed_.block_size;

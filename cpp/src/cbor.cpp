@@ -61,7 +61,8 @@ std::vector<std::uint8_t> encode(Write&& write) {
 
 unsigned deeper(unsigned deepest_element) {
     if (deepest_element >= Value::max_depth)
-        throw InvalidRequest("value", "lists and maps nest deeper than " + std::to_string(Value::max_depth) + " levels");
+        throw InvalidRequest("value",
+                             "lists and maps nest deeper than " + std::to_string(Value::max_depth) + " levels");
     return deepest_element + 1;
 }
 

@@ -17,7 +17,8 @@ CpuFeatures detect() noexcept {
     __builtin_cpu_init();
     cpu.sse41 = __builtin_cpu_supports("sse4.1") && __builtin_cpu_supports("ssse3");
     cpu.avx2 = __builtin_cpu_supports("avx2");
-    cpu.avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+    cpu.avx512 =
+        __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
     const bool leaf7 = __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0;
     cpu.shani = leaf7 && (ebx >> 29 & 1) != 0 && cpu.sse41;

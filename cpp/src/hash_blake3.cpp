@@ -25,7 +25,8 @@ Blake3 Blake3::keyed(std::span<const std::uint8_t, key_size> key) noexcept {
 Blake3 Blake3::derive_key(Bytes context) noexcept {
     const TreeMode mode{kernel::iv, kernel::derive_key_context};
     Blake3 hasher;
-    root_node(mode, context.data(), context.size(), 1).output(reinterpret_cast<std::uint8_t*>(hasher.key_), sizeof hasher.key_, 0);
+    root_node(mode, context.data(), context.size(), 1)
+        .output(reinterpret_cast<std::uint8_t*>(hasher.key_), sizeof hasher.key_, 0);
     hasher.flags_ = kernel::derive_key_material;
     hasher.reset();
     return hasher;

@@ -109,8 +109,8 @@ bool right(const Blake3Kernels& kernels) {
     const auto wrong = [](const std::uint32_t* cv, std::size_t i) {
         std::uint8_t bytes[4];
         std::memcpy(bytes, cv, 4);
-        return (std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 | std::uint32_t{bytes[2]} << 8 | bytes[3]) !=
-               blake3_answers[i];
+        return (std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 | std::uint32_t{bytes[2]} << 8 |
+                bytes[3]) != blake3_answers[i];
     };
     for (std::size_t i = 0; i < max_lanes; ++i) {
         std::uint32_t cv[8];
@@ -143,8 +143,8 @@ bool right(const Blake3Kernels& kernels) {
 
 /// The row to use, and a line about it in `choices`.
 template <typename RowType, std::size_t n>
-const RowType& choose(const RowType (&rows)[n], std::string_view forced, Algorithm algorithm, std::string_view operation,
-                      std::vector<KernelChoice>& choices) {
+const RowType& choose(const RowType (&rows)[n], std::string_view forced, Algorithm algorithm,
+                      std::string_view operation, std::vector<KernelChoice>& choices) {
     KernelChoice choice{algorithm, operation, {}, {}};
     const RowType* chosen = nullptr;
     for (const auto& row : rows) {
@@ -175,8 +175,8 @@ Dispatch select() {
             }
         }
         if (!found) {
-            throw std::runtime_error("MMKEY_FORCE_KERNEL: '" + std::string(forced) + "' is no kernel that this CPU and build run; these are: " +
-                                     known);
+            throw std::runtime_error("MMKEY_FORCE_KERNEL: '" + std::string(forced) +
+                                     "' is no kernel that this CPU and build run; these are: " + known);
         }
     }
     return table;

@@ -27,8 +27,8 @@ constexpr Filled ends_chunk{chunk_end};
 /// Runs `count` inputs of equally many whole blocks through the widest lanes that pay, then one by one. `counter` of
 /// each follows the one before where `step` is 1.
 void hash_lanes(const TreeMode& mode, const std::uint8_t* in, std::size_t stride, std::size_t count, std::size_t blocks,
-                std::uint64_t counter, std::uint64_t step, std::uint32_t flags, std::uint32_t first, const std::uint32_t* last,
-                std::uint32_t (*out)[8]) {
+                std::uint64_t counter, std::uint64_t step, std::uint32_t flags, std::uint32_t first,
+                const std::uint32_t* last, std::uint32_t (*out)[8]) {
     const Blake3Kernels& kernels = dispatch().blake3;
     flags |= mode.flags;
     while (count != 0) {
@@ -42,7 +42,7 @@ void hash_lanes(const TreeMode& mode, const std::uint8_t* in, std::size_t stride
             counters[i] = counter + i * step;
         }
         std::uint32_t spare[max_lanes][8];
-        std::uint32_t(*to)[8] = busy == row->width ? out : spare;
+        std::uint32_t (*to)[8] = busy == row->width ? out : spare;
         const Blake3Batch batch{lanes, blocks, mode.key, 0, counters, full_blocks.value, last, flags, first, to[0]};
         row->run(&batch);
         if (to == spare) std::memcpy(out, spare, busy * sizeof *out);
@@ -52,7 +52,8 @@ void hash_lanes(const TreeMode& mode, const std::uint8_t* in, std::size_t stride
         std::uint32_t cv[8];
         std::memcpy(cv, mode.key, sizeof cv);
         for (std::size_t i = 0; i < blocks; ++i)
-            kernels.compress(cv, in + 64 * i, counter, 64, flags | (i == 0 ? first : 0) | (i + 1 == blocks ? last[0] : 0));
+            kernels.compress(cv, in + 64 * i, counter, 64,
+                             flags | (i == 0 ? first : 0) | (i + 1 == blocks ? last[0] : 0));
         std::memcpy(out, cv, sizeof cv);
     }
 }
@@ -134,7 +135,8 @@ Node chunk_node(const TreeMode& mode, const std::uint8_t* data, std::size_t size
 
 std::size_t merge_level(const TreeMode& mode, std::uint32_t (*values)[8], std::size_t count) {
     const std::size_t pairs = count / 2;
-    hash_lanes(mode, reinterpret_cast<const std::uint8_t*>(values), 64, pairs, 1, 0, 0, parent, 0, no_flags.value, values);
+    hash_lanes(mode, reinterpret_cast<const std::uint8_t*>(values), 64, pairs, 1, 0, 0, parent, 0, no_flags.value,
+               values);
     if (count % 2 != 0) std::memmove(values[pairs], values[count - 1], sizeof *values);
     return pairs + count % 2;
 }

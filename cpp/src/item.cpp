@@ -34,7 +34,8 @@ Value rate_or_null(const std::optional<double>& rate, const char* field) {
     return rate ? Value::real(positive_rate(*rate, field)) : Value::null();
 }
 
-void require_positive(const Numbers& numbers, std::size_t fewest, std::size_t most, const char* field, const char* allowed) {
+void require_positive(const Numbers& numbers, std::size_t fewest, std::size_t most, const char* field,
+                      const char* allowed) {
     if (!numbers) return;
     const bool right_count = numbers->size() >= fewest && numbers->size() <= most;
     if (!right_count || std::ranges::find(*numbers, 0u) != numbers->end())
@@ -53,9 +54,9 @@ Value encode(const Sampling& sampling) {
         throw InvalidRequest("sampling.frame_indices", std::to_string(down[1]) + " follows " + std::to_string(down[0]) +
                                                            "; indices never descend");
     if (sampling.total_frames && !indices.empty() && indices.back() >= *sampling.total_frames)
-        throw InvalidRequest("sampling.total_frames", std::to_string(*sampling.total_frames) +
-                                                          " is reached by frame index " +
-                                                          std::to_string(indices.back()));
+        throw InvalidRequest(
+            "sampling.total_frames",
+            std::to_string(*sampling.total_frames) + " is reached by frame index " + std::to_string(indices.back()));
     Value::Entries entries = sampling.other;
     entries.emplace_back("frame_indices", indices.empty() ? Value::null() : Value::tokens(indices));
     entries.emplace_back("source_fps", rate_or_null(sampling.source_fps, "sampling.source_fps"));

@@ -12,7 +12,8 @@ namespace {
 using Salt = std::optional<std::vector<std::uint8_t>>;
 
 void check_salt(const Salt& salt) {
-    if (salt && salt->empty()) throw InvalidRequest("salt", "is empty; leave it out, or give at least 16 secret random bytes");
+    if (salt && salt->empty())
+        throw InvalidRequest("salt", "is empty; leave it out, or give at least 16 secret random bytes");
 }
 
 void require_text(std::string_view text, const char* field) {
@@ -86,8 +87,11 @@ bool inside(const std::vector<Span>& spans, std::uint64_t position) {
 void check_placeholders(std::span<const std::uint32_t> ids, const std::vector<Span>& spans,
                         std::span<const std::uint32_t> placeholders) {
     if (placeholders.empty()) return;
-    const auto is_placeholder = [&](std::uint32_t id) { return std::ranges::find(placeholders, id) != placeholders.end(); };
-    for (auto at = std::ranges::find_if(ids, is_placeholder); at != ids.end(); at = std::find_if(at + 1, ids.end(), is_placeholder)) {
+    const auto is_placeholder = [&](std::uint32_t id) {
+        return std::ranges::find(placeholders, id) != placeholders.end();
+    };
+    for (auto at = std::ranges::find_if(ids, is_placeholder); at != ids.end();
+         at = std::find_if(at + 1, ids.end(), is_placeholder)) {
         const auto position = std::uint64_t(at - ids.begin());
         if (!inside(spans, position))
             throw InvalidRequest("token_ids[" + std::to_string(position) + "]",
@@ -102,7 +106,8 @@ std::string text_form(std::string_view middle, const Digest& digest) {
 }  // namespace
 
 KeyEngine::KeyEngine(Strategy strategy, Algorithm algorithm, std::uint64_t block_size, const Salt& salt) : salt_(salt) {
-    if (strategy == Strategy::C) throw InvalidRequest("strategy", "C needs a scope: model, configuration, adapter, salt");
+    if (strategy == Strategy::C)
+        throw InvalidRequest("strategy", "C needs a scope: model, configuration, adapter, salt");
     check_salt(salt);
     seed_ = make_seed(strategy, algorithm, block_size, salt);
 }
@@ -125,7 +130,8 @@ Prepared KeyEngine::prepare_checked(const Request& request, NormalForm normal) c
     prepared.identities = identify(seed_, request.items, normal);
     if (seed_.strategy == Strategy::A) {
         if (!request.items.empty())
-            prepared.unsafe.push_back("strategy A does not look at the media of a request: two with other media share their keys");
+            prepared.unsafe.push_back(
+                "strategy A does not look at the media of a request: two with other media share their keys");
     } else {
         prepared.has_blocks = request.layout.has_value() || request.items.empty();
         prepared.normal = std::move(normal);
@@ -179,11 +185,13 @@ std::uint64_t short_id(const Digest& key) noexcept {
 std::string format_key(const Digest& key, Strategy strategy, Algorithm algorithm, std::string_view level) {
     if (level != "request" && level != "block" && level != "partial")
         throw InvalidRequest("level", "'" + std::string(level) + "' is neither request, block nor partial");
-    return text_form(std::string(1, letter(strategy)) + ":" + std::string(level) + ":" + std::string(name(algorithm)), key);
+    return text_form(std::string(1, letter(strategy)) + ":" + std::string(level) + ":" + std::string(name(algorithm)),
+                     key);
 }
 
 std::string format_content(const Content& content) {
-    return text_form("content:" + std::string(name(content.kind)) + ":" + std::string(name(content.algorithm)), content.digest);
+    return text_form("content:" + std::string(name(content.kind)) + ":" + std::string(name(content.algorithm)),
+                     content.digest);
 }
 
 std::string format_item(const Digest& item, Algorithm algorithm) {

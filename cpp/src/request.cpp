@@ -21,7 +21,8 @@ std::string text(const Range& range) {
     return "[" + std::to_string(range.offset) + ", " + std::to_string(range.length) + "]";
 }
 
-void check_range(const Range& range, std::size_t index, std::uint64_t free_from, std::uint64_t begin, std::uint64_t end) {
+void check_range(const Range& range, std::size_t index, std::uint64_t free_from, std::uint64_t begin,
+                 std::uint64_t end) {
     const auto fail = [&](const std::string& problem) {
         throw InvalidRequest(indexed("layout", index), text(range) + " " + problem);
     };
@@ -98,8 +99,8 @@ NormalForm normal_form(std::span<const Range> layout, const std::optional<std::v
         check_range(range, i, free_from, begin, end);
         const std::uint64_t listed = order ? (*order)[i] : i;
         if (listed >= item_count)
-            throw InvalidRequest(indexed("order", i), std::to_string(listed) + " names no item; there are " +
-                                                          std::to_string(item_count));
+            throw InvalidRequest(indexed("order", i),
+                                 std::to_string(listed) + " names no item; there are " + std::to_string(item_count));
         if (number[listed] == unplaced) {
             number[listed] = std::uint32_t(normal.appearance.size());
             normal.appearance.push_back(std::uint32_t(listed));
@@ -126,7 +127,8 @@ NormalForm check(Strategy strategy, const Request& request, std::uint64_t begin,
             request.items[i].metadata->check_full(request.items[i].content.kind, indexed("items", i));
     }
     if (!request.layout) {
-        if (strategy == Strategy::C) throw InvalidRequest("layout", "is None; strategy C needs to know where items stand");
+        if (strategy == Strategy::C)
+            throw InvalidRequest("layout", "is None; strategy C needs to know where items stand");
         if (request.order) throw InvalidRequest("order", "is given without a layout; it names the item of each range");
         return {};
     }

@@ -119,8 +119,8 @@ class Hasher {
 /// One operation of one algorithm and the kernel that serves it.
 struct KernelChoice {
     Algorithm algorithm;
-    std::string_view operation;          ///< "stream", "many", ...
-    std::string_view kernel;             ///< the ISA in use: "shani", "avx512", ..., "portable"
+    std::string_view operation;               ///< "stream", "many", ...
+    std::string_view kernel;                  ///< the ISA in use: "shani", "avx512", ..., "portable"
     std::vector<std::string_view> available;  ///< all that this CPU runs, widest first
 };
 

@@ -45,11 +45,11 @@ std::string_view name(Modality modality) noexcept;
 
 /// How the frames of a video were taken.
 struct Sampling {
-    std::vector<std::uint32_t> frame_indices;  ///< never descending; empty: not given
-    std::optional<double> source_fps;          ///< finite and positive, frames a second
-    std::optional<double> sampled_fps;         ///< finite and positive, frames a second
-    std::optional<std::uint64_t> total_frames; ///< above the last index
-    Value::Entries other;                      ///< whatever else the sampler takes
+    std::vector<std::uint32_t> frame_indices;   ///< never descending; empty: not given
+    std::optional<double> source_fps;           ///< finite and positive, frames a second
+    std::optional<double> sampled_fps;          ///< finite and positive, frames a second
+    std::optional<std::uint64_t> total_frames;  ///< above the last index
+    Value::Entries other;                       ///< whatever else the sampler takes
 };
 
 /// Everything about an item but its content, as the caller states it.

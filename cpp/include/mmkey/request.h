@@ -19,7 +19,8 @@ namespace mmkey {
 class TokenIds {
   public:
     TokenIds() = default;
-    TokenIds(std::shared_ptr<const std::uint32_t[]> data, std::size_t size) noexcept : data_(std::move(data)), size_(size) {}
+    TokenIds(std::shared_ptr<const std::uint32_t[]> data, std::size_t size) noexcept
+        : data_(std::move(data)), size_(size) {}
     /// A copy of `ids`.
     explicit TokenIds(std::span<const std::uint32_t> ids);
 
@@ -44,8 +45,9 @@ struct Range {
 
 struct Request {
     TokenIds token_ids;
-    std::vector<Item> items;                       ///< in any order: `order` says where each one stands
-    std::optional<std::vector<Range>> layout = std::vector<Range>{};  ///< ascending ranges; nothing means that the layout is not known
+    std::vector<Item> items;  ///< in any order: `order` says where each one stands
+    std::optional<std::vector<Range>> layout =
+        std::vector<Range>{};                         ///< ascending ranges; nothing means that the layout is not known
     std::optional<std::vector<std::uint64_t>> order;  ///< the listed item of each range; by default 0, 1, 2, ...
 };
 
@@ -96,7 +98,7 @@ NormalForm check(Strategy strategy, const Request& request, std::uint64_t begin,
 struct Identities {
     std::vector<Content> contents;     ///< B
     std::vector<Digest> item_digests;  ///< C
-    std::vector<Digest> places;        ///< one for each item that has ranges: H(enc(["mmkey/placed/1", identity, ranges]))
+    std::vector<Digest> places;  ///< one for each item that has ranges: H(enc(["mmkey/placed/1", identity, ranges]))
 };
 
 Identities identify(const ChainSeed& seed, std::span<const Item> items, const NormalForm& normal);
@@ -106,9 +108,9 @@ Identities identify(const ChainSeed& seed, std::span<const Item> items, const No
 struct Prepared {
     ChainSeed seed;
     TokenIds token_ids;
-    NormalForm normal;          ///< appearance empty for A; spans are what enters the blocks: none for A
+    NormalForm normal;  ///< appearance empty for A; spans are what enters the blocks: none for A
     Identities identities;
-    bool has_blocks = true;     ///< false for B with items and no layout: it has a request key only
+    bool has_blocks = true;           ///< false for B with items and no layout: it has a request key only
     std::vector<std::string> unsafe;  ///< why a hit on its keys may be false; empty when nothing is known
 
     std::size_t full_blocks() const noexcept { return token_ids.size() / seed.block_size; }
