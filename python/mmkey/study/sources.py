@@ -80,7 +80,7 @@ class FolderOfPictures:
                 picture = look_at(path, _name(path))
                 source.processor.view(picture.size)
                 source.pictures.append(picture)
-            except UnusablePictureError as problem:  # noqa: PERF203
+            except UnusablePictureError as problem:
                 skip(_name(path), str(problem))
             except OSError as problem:
                 skip(_name(path), problem.strerror or str(problem))
