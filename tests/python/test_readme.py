@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -84,6 +85,16 @@ def test_examples_of_the_readme_run(number: int, tmp_path: Path) -> None:
     code = blocks(read("README.md"), "python")[number]
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_table_of_the_readme_is_what_the_study_prints(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mmkey", "study", "--out", str(tmp_path / "results")]
+    env = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (shown,) = blocks(read("README.md"), "text")
+    printed = [line for line in done.stdout.splitlines() if not line.startswith("Results are in")]
+    assert shown.splitlines() == printed
 
 
 def test_the_readme_shows_every_way_of_use() -> None:
