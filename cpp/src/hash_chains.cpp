@@ -80,7 +80,8 @@ struct Leading {
         const Blake3Kernels& kernels = dispatch().blake3;
         static constexpr std::uint64_t counter[max_lanes] = {};
         static constexpr std::uint32_t no_flags[max_lanes] = {};
-        static constexpr std::uint32_t length[max_lanes] = {64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64};
+        static constexpr std::uint32_t length[max_lanes] = {64, 64, 64, 64, 64, 64, 64, 64,
+                                                            64, 64, 64, 64, 64, 64, 64, 64};
         for (std::size_t done = 0; done < count;) {
             const auto* row = pick(kernels.lanes, count - done);
             if (!row) {
@@ -94,7 +95,8 @@ struct Leading {
             const std::uint8_t* lanes[max_lanes];
             std::uint32_t out[max_lanes][8];
             for (std::size_t i = 0; i < row->width; ++i) lanes[i] = in[done + std::min(i, busy - 1)];
-            const kernel::Blake3Batch batch{lanes,  blocks, kernel::iv, 0, counter, length, no_flags, 0, kernel::chunk_start, out[0]};
+            const kernel::Blake3Batch batch{lanes,    blocks, kernel::iv,          0,     counter, length,
+                                            no_flags, 0,      kernel::chunk_start, out[0]};
             row->run(&batch);
             for (std::size_t i = 0; i < busy; ++i) std::memcpy(link[done + i]->state, out[i], sizeof *out);
             done += busy;
@@ -102,8 +104,10 @@ struct Leading {
     }
 
     void flush(Algorithm algorithm) {
-        if (algorithm == Algorithm::sha256) sha256();
-        else blake3();
+        if (algorithm == Algorithm::sha256)
+            sha256();
+        else
+            blake3();
         count = 0;
     }
 };
@@ -156,7 +160,8 @@ class Window {
 };
 
 /// The dependent compressions of one chain where no kernel serves chains.
-void link_by_link(Algorithm algorithm, ChainLink* links, std::size_t count, const std::uint8_t* parent, std::uint8_t* out) {
+void link_by_link(Algorithm algorithm, ChainLink* links, std::size_t count, const std::uint8_t* parent,
+                  std::uint8_t* out) {
     for (std::size_t i = 0; i < count; ++i, parent = out, out += 32) {
         ChainLink& link = links[i];
         std::memcpy(link.tail + link.offset, parent, 32);

@@ -48,7 +48,8 @@ const StreamRow stream_rows[] = {
 
 const ManyRow many_rows[] = {
 #ifdef MMKEY_X86_KERNELS
-    {"avx512", [](const CpuFeatures& cpu) { return cpu.avx512 && cpu.shani; },
+    {"avx512",
+     [](const CpuFeatures& cpu) { return cpu.avx512 && cpu.shani; },
      {{{16, 11, sha256_lanes16_avx512}, {8, 6, sha256_lanes8_avx512}, {2, 2, sha256_lanes2_shani}}}},
     {"avx512", has_avx512, {{{16, 7, sha256_lanes16_avx512}, {8, 2, sha256_lanes8_avx512}}}},
     {"shani", has_shani, {{{2, 2, sha256_lanes2_shani}}}},
@@ -59,17 +60,20 @@ const ManyRow many_rows[] = {
 
 const Blake3Row blake3_rows[] = {
 #ifdef MMKEY_X86_KERNELS
-    {"avx512", has_avx512,
+    {"avx512",
+     has_avx512,
      {blake3_compress_avx512,
       blake3_output_avx512,
       {{{4, 2, blake3_chain4_avx512}, {1, 1, blake3_chain1_avx512}}},
       {{{16, 9, blake3_lanes16_avx512}, {8, 5, blake3_lanes8_avx512}, {4, 2, blake3_lanes4_avx512}}}}},
-    {"avx2", has_avx2,
+    {"avx2",
+     has_avx2,
      {blake3_compress_sse41,
       blake3_output_sse41,
       {{{1, 1, blake3_chain1_sse41}}},
       {{{8, 5, blake3_lanes8_avx2}, {4, 3, blake3_lanes4_sse41}}}}},
-    {"sse41", has_sse41,
+    {"sse41",
+     has_sse41,
      {blake3_compress_sse41, blake3_output_sse41, {{{1, 1, blake3_chain1_sse41}}}, {{{4, 3, blake3_lanes4_sse41}}}}},
 #endif
     {"portable", always, {blake3_compress_portable, blake3_output_portable, {}, {}}},
@@ -171,10 +175,11 @@ bool right(const Sha256Serial& serial) {
         serial.stream(state, messages.in[i], answer_blocks);
         if (state[0] != sha256_answers[i]) return false;
     }
-    return right(serial.chains, sha256_chain_answers, Algorithm::sha256, [&](std::uint32_t state[8], const std::uint8_t* block) {
-        std::memcpy(state, iv, sizeof iv);
-        serial.stream(state, block, 1);
-    });
+    return right(serial.chains, sha256_chain_answers, Algorithm::sha256,
+                 [&](std::uint32_t state[8], const std::uint8_t* block) {
+                     std::memcpy(state, iv, sizeof iv);
+                     serial.stream(state, block, 1);
+                 });
 }
 
 bool right(const LaneRows<Sha256Lanes>& rows) {
@@ -214,10 +219,11 @@ bool right(const Blake3Kernels& kernels) {
         for (std::size_t i = 0; i < row.width; ++i)
             if (wrong(out[i], i)) return false;
     }
-    return right(kernels.chains, blake3_chain_answers, Algorithm::blake3, [&](std::uint32_t cv[8], const std::uint8_t* block) {
-        std::memcpy(cv, iv, sizeof iv);
-        kernels.compress(cv, block, 0, 64, chunk_start);
-    });
+    return right(kernels.chains, blake3_chain_answers, Algorithm::blake3,
+                 [&](std::uint32_t cv[8], const std::uint8_t* block) {
+                     std::memcpy(cv, iv, sizeof iv);
+                     kernels.compress(cv, block, 0, 64, chunk_start);
+                 });
 }
 
 [[noreturn]] void fail(std::string_view operation, std::string_view isa) {
@@ -227,8 +233,8 @@ bool right(const Blake3Kernels& kernels) {
 
 /// The row to use, and a line about it in `choices`.
 template <typename RowType, std::size_t n>
-const RowType& choose(const RowType (&rows)[n], std::string_view forced, Algorithm algorithm, std::string_view operation,
-                      std::vector<KernelChoice>& choices) {
+const RowType& choose(const RowType (&rows)[n], std::string_view forced, Algorithm algorithm,
+                      std::string_view operation, std::vector<KernelChoice>& choices) {
     KernelChoice choice{algorithm, operation, {}, {}};
     const RowType* chosen = nullptr;
     for (const auto& row : rows) {
@@ -262,8 +268,8 @@ Dispatch select() {
             }
         }
         if (!found) {
-            throw std::runtime_error("MMKEY_FORCE_KERNEL: '" + std::string(forced) + "' is no kernel that this CPU and build run; these are: " +
-                                     known);
+            throw std::runtime_error("MMKEY_FORCE_KERNEL: '" + std::string(forced) +
+                                     "' is no kernel that this CPU and build run; these are: " + known);
         }
     }
     return table;

@@ -16,7 +16,8 @@ namespace mmkey::kernel {
 #define FUNCTION(x) x4_##x
 #include "blake3_rows.inc"
 
-void blake3_chain4_avx512(const ChainLink* const* links, size_t count, const uint8_t* const* parents, uint8_t* const* out) {
+void blake3_chain4_avx512(const ChainLink* const* links, size_t count, const uint8_t* const* parents,
+                          uint8_t* const* out) {
     x4_chain(links, count, parents, out);
 }
 
@@ -49,8 +50,8 @@ void blake3_lanes4_avx512(const Blake3Batch* batch) {
         h0 = XOR(r[0], r[2]);
         h1 = XOR(r[1], r[3]);
     }
-#define STORE_PART(n)                                             \
-    STORE128(batch->out + 8 * n, PART(h0, n));                    \
+#define STORE_PART(n)                          \
+    STORE128(batch->out + 8 * n, PART(h0, n)); \
     STORE128(batch->out + 8 * n + 4, PART(h1, n))
     STORE_PART(0);
     STORE_PART(1);

@@ -20,7 +20,8 @@ inline void mix(uint32_t v[16], int a, int b, int c, int d, uint32_t x, uint32_t
     v[b] = rotr(v[b] ^ v[c], 7);
 }
 
-inline void permute(uint32_t v[16], const uint32_t cv[8], const uint8_t* block, uint64_t counter, uint32_t length, uint32_t flags) {
+inline void permute(uint32_t v[16], const uint32_t cv[8], const uint8_t* block, uint64_t counter, uint32_t length,
+                    uint32_t flags) {
     uint32_t m[16];
     memcpy(m, block, 64);
     memcpy(v, cv, 32);
@@ -52,8 +53,8 @@ void blake3_compress_portable(uint32_t cv[8], const uint8_t* block, uint64_t cou
     for (int i = 0; i < 8; ++i) cv[i] = v[i] ^ v[i + 8];
 }
 
-void blake3_output_portable(const uint32_t cv[8], const uint8_t* block, uint64_t counter, uint32_t length, uint32_t flags,
-                            uint8_t out[64]) {
+void blake3_output_portable(const uint32_t cv[8], const uint8_t* block, uint64_t counter, uint32_t length,
+                            uint32_t flags, uint8_t out[64]) {
     uint32_t v[16];
     permute(v, cv, block, counter, length, flags);
     for (int i = 0; i < 8; ++i) {

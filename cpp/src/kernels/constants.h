@@ -16,7 +16,7 @@ extern const uint32_t sha256_k[64];
 extern const uint8_t blake3_chain_window[128];
 
 /// BLAKE3: the message words of each round's steps, as arguments: a lane's words are registers and no array in memory.
-#define MMKEY_BLAKE3_ROUNDS(ROUND) \
+#define MMKEY_BLAKE3_ROUNDS(ROUND)                               \
     ROUND(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); \
     ROUND(2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8); \
     ROUND(3, 4, 10, 12, 13, 2, 7, 14, 6, 5, 9, 0, 11, 15, 8, 1); \

@@ -41,43 +41,43 @@
 #include <arm_neon.h>
 #endif
 
-#define TRANSPOSE4(a, b, c, d)                                            \
-    do {                                                                  \
-        const V lo01 = UNPACKLO32(a, b), hi01 = UNPACKHI32(a, b);         \
-        const V lo23 = UNPACKLO32(c, d), hi23 = UNPACKHI32(c, d);         \
-        a = UNPACKLO64(lo01, lo23);                                       \
-        b = UNPACKHI64(lo01, lo23);                                       \
-        c = UNPACKLO64(hi01, hi23);                                       \
-        d = UNPACKHI64(hi01, hi23);                                       \
+#define TRANSPOSE4(a, b, c, d)                                    \
+    do {                                                          \
+        const V lo01 = UNPACKLO32(a, b), hi01 = UNPACKHI32(a, b); \
+        const V lo23 = UNPACKLO32(c, d), hi23 = UNPACKHI32(c, d); \
+        a = UNPACKLO64(lo01, lo23);                               \
+        b = UNPACKHI64(lo01, lo23);                               \
+        c = UNPACKLO64(hi01, hi23);                               \
+        d = UNPACKHI64(hi01, hi23);                               \
     } while (0)
 
 /// The 16 words of a block of each stream.
-#define LOAD_BLOCKS(m, p, at)                                                             \
-    do {                                                                                  \
-        for (int q = 0; q < 4; ++q) {                                                     \
-            for (int j = 0; j < 4; ++j) m[4 * q + j] = GATHER(p, j, (at) + 16 * q);       \
-            TRANSPOSE4(m[4 * q], m[4 * q + 1], m[4 * q + 2], m[4 * q + 3]);               \
-        }                                                                                 \
+#define LOAD_BLOCKS(m, p, at)                                                       \
+    do {                                                                            \
+        for (int q = 0; q < 4; ++q) {                                               \
+            for (int j = 0; j < 4; ++j) m[4 * q + j] = GATHER(p, j, (at) + 16 * q); \
+            TRANSPOSE4(m[4 * q], m[4 * q + 1], m[4 * q + 2], m[4 * q + 3]);         \
+        }                                                                           \
     } while (0)
 
 /// The eight words of each stream's state, which lie `stride` words apart.
-#define LOAD_STATES(s, p, stride)                                                                          \
-    do {                                                                                                   \
-        const uint8_t* from[LANES];                                                                        \
-        for (size_t i = 0; i < LANES; ++i) from[i] = reinterpret_cast<const uint8_t*>((p) + (stride) * i); \
-        for (int j = 0; j < 4; ++j) s[j] = GATHER(from, j, 0), s[j + 4] = GATHER(from, j, 16);             \
-        TRANSPOSE4(s[0], s[1], s[2], s[3]);                                                                \
-        TRANSPOSE4(s[4], s[5], s[6], s[7]);                                                                \
+#define LOAD_STATES(s, p, stride)                                                                        \
+    do {                                                                                                 \
+        const uint8_t* from[LANES];                                                                      \
+        for (size_t i = 0; i < LANES; ++i) from[i] = reinterpret_cast<const uint8_t*>((p) + (stride)*i); \
+        for (int j = 0; j < 4; ++j) s[j] = GATHER(from, j, 0), s[j + 4] = GATHER(from, j, 16);           \
+        TRANSPOSE4(s[0], s[1], s[2], s[3]);                                                              \
+        TRANSPOSE4(s[4], s[5], s[6], s[7]);                                                              \
     } while (0)
 
-#define STORE_STATES(p, s)                   \
-    do {                                     \
-        TRANSPOSE4(s[0], s[1], s[2], s[3]);  \
-        TRANSPOSE4(s[4], s[5], s[6], s[7]);  \
-        for (int j = 0; j < 4; ++j) {        \
-            SCATTER(p, j, s[j]);             \
-            SCATTER((p) + 4, j, s[j + 4]);   \
-        }                                    \
+#define STORE_STATES(p, s)                  \
+    do {                                    \
+        TRANSPOSE4(s[0], s[1], s[2], s[3]); \
+        TRANSPOSE4(s[4], s[5], s[6], s[7]); \
+        for (int j = 0; j < 4; ++j) {       \
+            SCATTER(p, j, s[j]);            \
+            SCATTER((p) + 4, j, s[j + 4]);  \
+        }                                   \
     } while (0)
 
 #endif

@@ -8,8 +8,8 @@
 #define SET1(x) vdupq_n_u32(x)
 #define ADD(a, b) vaddq_u32(a, b)
 #define XOR(a, b) veorq_u32(a, b)
-#define ROTR(x, n)                                                             \
-    ((n) == 16 ? vreinterpretq_u32_u16(vrev32q_u16(vreinterpretq_u16_u32(x)))  \
+#define ROTR(x, n)                                                            \
+    ((n) == 16 ? vreinterpretq_u32_u16(vrev32q_u16(vreinterpretq_u16_u32(x))) \
                : vsriq_n_u32(vshlq_n_u32(x, 32 - (n)), x, n))
 #define UNPACKLO32(a, b) vzip1q_u32(a, b)
 #define UNPACKHI32(a, b) vzip2q_u32(a, b)

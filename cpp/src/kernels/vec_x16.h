@@ -18,15 +18,15 @@
 #define UNPACKLO64(a, b) _mm512_unpacklo_epi64(a, b)
 #define UNPACKHI64(a, b) _mm512_unpackhi_epi64(a, b)
 #define BYTESWAP(x) _mm512_shuffle_epi8(x, _mm512_broadcast_i32x4(MMKEY_BIG_ENDIAN))
-#define GATHER(p, j, at)                                                                                            \
-    _mm512_inserti32x4(                                                                                             \
-        _mm512_inserti32x4(_mm512_inserti32x4(_mm512_castsi128_si512(LOAD128((p)[j] + (at))), LOAD128((p)[(j) + 4] + (at)), 1), \
-                           LOAD128((p)[(j) + 8] + (at)), 2),                                                        \
-        LOAD128((p)[(j) + 12] + (at)), 3)
-#define SCATTER(p, j, x)                                                       \
-    do {                                                                       \
-        STORE128((p) + 8 * (j), _mm512_castsi512_si128(x));                    \
-        STORE128((p) + 8 * ((j) + 4), _mm512_extracti32x4_epi32(x, 1));        \
-        STORE128((p) + 8 * ((j) + 8), _mm512_extracti32x4_epi32(x, 2));        \
-        STORE128((p) + 8 * ((j) + 12), _mm512_extracti32x4_epi32(x, 3));       \
+#define GATHER(p, j, at)                                                                                     \
+    _mm512_inserti32x4(_mm512_inserti32x4(_mm512_inserti32x4(_mm512_castsi128_si512(LOAD128((p)[j] + (at))), \
+                                                             LOAD128((p)[(j) + 4] + (at)), 1),               \
+                                          LOAD128((p)[(j) + 8] + (at)), 2),                                  \
+                       LOAD128((p)[(j) + 12] + (at)), 3)
+#define SCATTER(p, j, x)                                                 \
+    do {                                                                 \
+        STORE128((p) + 8 * (j), _mm512_castsi512_si128(x));              \
+        STORE128((p) + 8 * ((j) + 4), _mm512_extracti32x4_epi32(x, 1));  \
+        STORE128((p) + 8 * ((j) + 8), _mm512_extracti32x4_epi32(x, 2));  \
+        STORE128((p) + 8 * ((j) + 12), _mm512_extracti32x4_epi32(x, 3)); \
     } while (0)

@@ -8,9 +8,9 @@
 #define SET1(x) _mm_set1_epi32(static_cast<int>(x))
 #define ADD(a, b) _mm_add_epi32(a, b)
 #define XOR(a, b) _mm_xor_si128(a, b)
-#define ROTR(x, n)                                            \
-    ((n) == 16  ? _mm_shuffle_epi8(x, MMKEY_ROTR16)           \
-     : (n) == 8 ? _mm_shuffle_epi8(x, MMKEY_ROTR8)            \
+#define ROTR(x, n)                                  \
+    ((n) == 16  ? _mm_shuffle_epi8(x, MMKEY_ROTR16) \
+     : (n) == 8 ? _mm_shuffle_epi8(x, MMKEY_ROTR8)  \
                 : _mm_or_si128(_mm_srli_epi32(x, n), _mm_slli_epi32(x, 32 - (n))))
 #define UNPACKLO32(a, b) _mm_unpacklo_epi32(a, b)
 #define UNPACKHI32(a, b) _mm_unpackhi_epi32(a, b)

@@ -16,10 +16,10 @@
 #define BYTESWAP(x) _mm256_shuffle_epi8(x, _mm256_broadcastsi128_si256(MMKEY_BIG_ENDIAN))
 #define GATHER(p, j, at) \
     _mm256_inserti128_si256(_mm256_castsi128_si256(LOAD128((p)[j] + (at))), LOAD128((p)[(j) + 4] + (at)), 1)
-#define SCATTER(p, j, x)                                                  \
-    do {                                                                  \
-        STORE128((p) + 8 * (j), _mm256_castsi256_si128(x));               \
-        STORE128((p) + 8 * ((j) + 4), _mm256_extracti128_si256(x, 1));    \
+#define SCATTER(p, j, x)                                               \
+    do {                                                               \
+        STORE128((p) + 8 * (j), _mm256_castsi256_si128(x));            \
+        STORE128((p) + 8 * ((j) + 4), _mm256_extracti128_si256(x, 1)); \
     } while (0)
 
 #ifdef __AVX512VL__
@@ -31,8 +31,8 @@
 #define XOR3(a, b, c) XOR(a, XOR(b, c))
 #define CHOOSE(e, f, g) XOR(g, _mm256_and_si256(e, XOR(f, g)))
 #define MAJORITY(a, b, c) XOR(b, _mm256_and_si256(XOR(a, b), XOR(b, c)))
-#define ROTR(x, n)                                                                                                   \
-    ((n) == 16  ? _mm256_shuffle_epi8(x, _mm256_broadcastsi128_si256(MMKEY_ROTR16))                                  \
-     : (n) == 8 ? _mm256_shuffle_epi8(x, _mm256_broadcastsi128_si256(MMKEY_ROTR8))                                   \
+#define ROTR(x, n)                                                                  \
+    ((n) == 16  ? _mm256_shuffle_epi8(x, _mm256_broadcastsi128_si256(MMKEY_ROTR16)) \
+     : (n) == 8 ? _mm256_shuffle_epi8(x, _mm256_broadcastsi128_si256(MMKEY_ROTR8))  \
                 : _mm256_or_si256(_mm256_srli_epi32(x, n), _mm256_slli_epi32(x, 32 - (n))))
 #endif
