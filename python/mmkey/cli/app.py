@@ -60,9 +60,9 @@ def run(argv: Sequence[str]) -> int:
     try:
         code = command.main(args=list(argv), prog_name="mmkey", standalone_mode=False)
         sys.stdout.flush()
+        if code == 130:  # what Typer makes of Ctrl-C in a command
+            raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
-    except typer.Exit as leave:
-        return leave.exit_code
     except (KeyboardInterrupt, typer.Abort):
         complain("interrupted")
         return 130

@@ -14,7 +14,8 @@ from typing import Any
 
 from mmkey.cli.output import CliError, shown
 
-_MOST_DIGITS = 1000  # no integer that is allowed anywhere has more than 20
+_MOST_DIGITS = 40  # more than an integer of 64 bits and a sign have; Python refuses to read some thousands
+_FLOAT_WORDS = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
 _PLAIN_NAME = re.compile(r"[A-Za-z_$][\w$-]*\Z")
 
 
@@ -44,7 +45,7 @@ def parse(data: bytes) -> object:
             object_pairs_hook=_object,
             parse_int=_integer,
             parse_float=_real,
-            parse_constant=lambda name: _Refused(f'{name} is not JSON; write {{"$float": "{name.lower()}"}}'),
+            parse_constant=lambda name: _Refused(f'{name} is not JSON; write {{"$float": "{_FLOAT_WORDS[name]}"}}'),
         )
         return _resolve(document, "")
     except json.JSONDecodeError as problem:
@@ -62,8 +63,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _integer(digits: str) -> int | _Refused:
     if len(digits) > _MOST_DIGITS:
-        return _Refused(f"an integer of {len(digits)} digits; integers lie in [-2**64, 2**64 - 1]")
-    return int(digits)
+        return _Refused(f"an integer of {len(digits.lstrip('-'))} digits is outside [-2**64, 2**64 - 1]")
+    value = int(digits)
+    return value if -(2**64) <= value < 2**64 else _Refused(f"{value} is outside [-2**64, 2**64 - 1]")
 
 
 def _real(digits: str) -> float | _Refused:

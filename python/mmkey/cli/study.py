@@ -29,7 +29,7 @@ EXAMPLE = "Example: mmkey study --images ~/photos --out results"
 
 
 def study(
-    out: Path = typer.Option(Path("results"), "--out", metavar="DIR", help="Where the results go."),
+    out_dir: str = typer.Option("results", "--out", metavar="DIR", help="Where the results go."),
     scenario: list[str] = typer.Option([], "--scenario", metavar="NAME", help="Run this one only; may be repeated."),
     images: Path | None = typer.Option(
         None, "--images", metavar="DIR", help="Use the JPEG, PNG and WebP files of this folder, not drawn ones."
@@ -60,6 +60,9 @@ def study(
     )
     names = {choose("--scenario", name, tuple(BY_NAME)) for name in scenario} or set(BY_NAME)
     chosen = [s for s in BY_NAME.values() if s.name in names]
+    if not out_dir:
+        raise CliError("--out: empty; name a folder")
+    out = Path(out_dir)
     messages = console(stderr=True)
     with _ends_on_sigterm(), Staging(out) as staging, bars(messages, shown=images is not None) as progress:
         inputs = staging.folder / "inputs"
