@@ -8,6 +8,10 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from mmkey.__main__ import main
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -41,3 +45,32 @@ def complaint(*args: object, cwd: Path, stdin: bytes = b"") -> str:
     (line,) = done.stderr.splitlines()
     assert line.startswith("mmkey: ")
     return line
+
+
+class Within:
+    """The same commands run in this process, which is quicker, for what a process of its own would show no better."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        monkeypatch.chdir(folder)
+        self._capsys = capsys
+
+    def run(self, *args: object) -> subprocess.CompletedProcess[str]:
+        """The exit code and what was printed."""
+        self._capsys.readouterr()
+        code = main([str(arg) for arg in args])
+        captured = self._capsys.readouterr()
+        return subprocess.CompletedProcess(args, code, captured.out, captured.err)
+
+    def json(self, *args: object) -> Any:
+        """What a successful command prints with --json."""
+        done = self.run(*args, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def complaint(self, *args: object) -> str:
+        """The one line on stderr of a command that fails with exit code 2 and prints nothing."""
+        done = self.run(*args)
+        assert (done.returncode, done.stdout) == (2, ""), done.stderr
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("mmkey: ")
+        return line

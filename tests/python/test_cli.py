@@ -1,0 +1,197 @@
+"""The command line as a whole: help, exit codes, interruption, and what it leaves on disk when it fails."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from command_line import COMMAND, Within, mmkey, mmkey_json
+from mmkey.__main__ import main
+
+COMMANDS = ["study", "key", "kernels", "selftest"]
+
+
+def test_help_lists_every_command_and_each_has_help_with_an_example(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = mmkey("--help", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == mmkey(cwd=tmp_path).stdout, "no command at all shows the help"
+    for command in COMMANDS:
+        assert re.search(rf"^  {command} ", done.stdout, re.MULTILINE)
+        assert main([command, "--help"]) == 0
+        assert re.search(rf"^  Example: .*mmkey {command}", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_help_is_quick_since_it_imports_nothing_heavy() -> None:
+    code = "import sys; sys.argv = ['mmkey', '--help']; from mmkey.__main__ import main; main(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = set(done.stdout.splitlines()[-1].split())
+    assert "typer" in modules
+    assert not modules & {"rich", "pydantic", "PIL", "av", "mmkey.study.run", "mmkey.study.simulator"}
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich", "pydantic", "PIL"])
+def test_without_the_extra_one_line_says_how_to_get_it(missing: str) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None; from mmkey.__main__ import main; sys.exit(main(['study']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert "pip install 'mmkey[study]'" in line
+
+
+def test_the_installed_command_is_the_module(tmp_path: Path) -> None:
+    script = Path(sys.executable).with_name("mmkey")
+    done = subprocess.run([script, "--version"], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0
+    assert re.fullmatch(r"mmkey \d+\.\d+\.\d+\n", done.stdout)
+    assert done.stdout == mmkey("--version", cwd=tmp_path).stdout
+
+
+def test_kernels_are_shown_by_algorithm_and_obey_the_forced_one(tmp_path: Path, within: Within) -> None:
+    table = within.json("kernels")
+    assert set(table) >= {"sha256", "blake3"}
+    text = mmkey("kernels", cwd=tmp_path, env={"MMKEY_FORCE_KERNEL": "portable"})
+    assert (text.returncode, text.stderr) == (0, "")
+    lines = [line.split() for line in text.stdout.splitlines()]
+    assert {line[0] for line in lines} == set(table)
+    assert all(line[2] == "portable" for line in lines)
+
+
+def test_selftest_passes_here_and_says_so(tmp_path: Path) -> None:
+    assert mmkey("selftest", cwd=tmp_path).stdout.startswith("ok: ")
+    assert mmkey_json("selftest", cwd=tmp_path)["ok"] is True
+
+
+def test_a_failing_selftest_exits_with_one(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> None:
+        raise RuntimeError("sha256 portable: wrong digest of 64 bytes")
+
+    monkeypatch.setattr("mmkey.selftest", fail)
+    assert main(["selftest"]) == 1
+    assert capsys.readouterr().err == "mmkey: self-test failed: sha256 portable: wrong digest of 64 bytes\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("nonsense",), "nonsense"),
+        (("--nonsense",), "--nonsense"),
+        (("study", "--scenario", "nonsense"), "--scenario: 'nonsense' is none of same_text_same_image, "),
+        (("study", "--scenario"), "--scenario"),
+        (("study", "--algorithm", "md5"), "--algorithm: 'md5' is none of sha256, blake3"),
+        (("study", "--block-size", "0"), "--block-size: 0 is less than 1"),
+        (("study", "--block-size", "1.5"), "--block-size"),
+        (("study", "--kv-bytes", "-1"), "--kv-bytes: -1 is less than 1"),
+        (("study", "--images", "absent"), "--images absent: No such file or directory"),
+        (("study", "--images", "file"), "--images file: Not a directory"),
+        (("study", "--video", "x", "--scenario", "same_text_same_image"), "--video x: none of the scenarios chosen"),
+        (("study", "extra"), "extra"),
+        (("study", "--out", "file"), "file: cannot write results there: Not a directory"),
+        (("study", "--out", "file/sub"), "cannot write results there: Not a directory"),
+        (("study", "--out", ""), "--out: empty"),
+        (("study", "--out", "x" * 300), "File name too long"),
+        (("study", "--out", "/proc/mmkey"), "/proc/mmkey: cannot write results there"),
+    ],
+)
+def test_bad_usage_is_one_line_and_writes_nothing(
+    args: tuple[str, ...], words: str, tmp_path: Path, within: Within
+) -> None:
+    (tmp_path / "file").write_text("x")
+    assert words in within.complaint(*args)
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_results_that_something_is_in_the_way_of_leave_all_as_it_was(tmp_path: Path, within: Within) -> None:
+    out = tmp_path / "out"
+    (out / "summary.json").mkdir(parents=True)
+    assert f"{out / 'summary.json'}: in the way" in within.complaint("study", "--out", out)
+    assert [p.name for p in out.iterdir()] == ["summary.json"]
+    (out / "summary.json").rmdir()
+    (out / "inputs").write_text("mine")
+    assert f"{out / 'inputs'}: in the way" in within.complaint("study", "--out", out)
+    assert [p.name for p in out.iterdir()] == ["inputs"]
+    assert (out / "inputs").read_text() == "mine"
+
+
+def test_a_new_study_in_an_old_folder_replaces_its_own_files_and_no_others(tmp_path: Path, within: Within) -> None:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/notes.txt").write_text("mine")
+    for block_size in ("12", "16"):
+        assert within.run("study", "--block-size", block_size).returncode == 0
+    assert (tmp_path / "results/notes.txt").read_text() == "mine"
+    assert '"block_size": 16' in (tmp_path / "results/summary.json").read_text()
+    assert not [p for p in (tmp_path / "results").iterdir() if p.name.startswith(".")]
+
+
+def folder_of_many(folder: Path) -> Path:
+    """So many pictures that a study of them does not end before it is interrupted."""
+    folder.mkdir()
+    Image.effect_noise((640, 480), 80).save(folder / "first.png")
+    for i in range(500):
+        (folder / f"{i}.png").hardlink_to(folder / "first.png")
+    return folder
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_study_leaves_nothing_behind(number: int, code: int, tmp_path: Path) -> None:
+    pictures = folder_of_many(tmp_path / "pictures")
+    out = tmp_path / "deep" / "results"
+    with subprocess.Popen(
+        [*COMMAND, "study", "--images", str(pictures), "--out", str(out)],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not (out.is_dir() and any(out.iterdir())):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(number)
+        stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert stdout == ""
+    assert stderr == ("mmkey: interrupted\n" if number == signal.SIGINT else "")
+    assert not (tmp_path / "deep").exists()
+
+
+def test_colours_are_for_terminals_that_want_them(tmp_path: Path) -> None:
+    """Through a pseudo-terminal: colours by default, none with NO_COLOR, the same words either way."""
+    pty = pytest.importorskip("pty", reason="no pseudo-terminals on this system")
+
+    def on_a_terminal(**env: str) -> str:
+        master, slave = pty.openpty()
+        with subprocess.Popen(
+            [*COMMAND, "study"],
+            cwd=tmp_path,
+            stdout=slave,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "100", **env},
+        ) as process:
+            os.close(slave)
+            chunks = []
+            try:
+                while chunk := os.read(master, 65536):
+                    chunks.append(chunk)
+            except OSError:  # how Linux says that the other end has closed
+                pass
+        os.close(master)
+        assert process.returncode == 0
+        return b"".join(chunks).decode()
+
+    coloured, plain = on_a_terminal(), on_a_terminal(NO_COLOR="1")
+    assert "\x1b[" in coloured
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]", plain)
+    words = [[line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()] for text in (coloured, plain)]
+    assert words[0] == words[1]
