@@ -72,23 +72,9 @@ void require_utf8(std::string_view text) {
 
 }  // namespace
 
-void CborWriter::head(unsigned major, std::uint64_t argument) {
-    const auto type = std::uint8_t(major << 5);
-    if (argument < 24) {
-        out_.push_back(std::uint8_t(type | argument));
-    } else if (argument <= 0xff) {
-        out_.push_back(type | 24);
-        out_.push_back(std::uint8_t(argument));
-    } else if (argument <= 0xffff) {
-        out_.push_back(type | 25);
-        append_big_endian(out_, std::uint16_t(argument));
-    } else if (argument <= 0xffffffff) {
-        out_.push_back(type | 26);
-        append_big_endian(out_, std::uint32_t(argument));
-    } else {
-        out_.push_back(type | 27);
-        append_big_endian(out_, argument);
-    }
+void CborWriter::head(Major major, std::uint64_t argument) {
+    std::uint8_t bytes[9];
+    out_.insert(out_.end(), bytes, write_head(bytes, major, argument));
 }
 
 void CborWriter::real(double value) {
@@ -111,7 +97,7 @@ void CborWriter::real(double value) {
 }
 
 void CborWriter::text(std::string_view utf8) {
-    head(3, utf8.size());
+    head(Major::text, utf8.size());
     encoded(as_bytes(utf8));
 }
 
@@ -121,8 +107,8 @@ void CborWriter::bytes(Bytes data) {
 }
 
 void CborWriter::tokens_head(std::uint64_t count) {
-    head(6, typed_array_uint32_le);
-    bytes_head(4 * count);
+    std::uint8_t bytes[11];
+    out_.insert(out_.end(), bytes, write_tokens_head(bytes, count));
 }
 
 void CborWriter::tokens(std::span<const std::uint32_t> ids) {

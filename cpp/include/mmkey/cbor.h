@@ -17,6 +17,28 @@
 
 namespace mmkey {
 
+/// The major types of RFC 8949, section 3.1.
+enum class Major : std::uint8_t { uint, negative, bytes, text, array, map, tag };
+
+/// The shortest head of a value at `to`, which has room for 9 bytes; returns where it ends.
+inline std::uint8_t* write_head(std::uint8_t* to, Major major, std::uint64_t argument) noexcept {
+    const auto type = std::uint8_t(std::uint8_t(major) << 5);
+    if (argument < 24) {
+        *to++ = std::uint8_t(type | argument);
+        return to;
+    }
+    const unsigned log = argument <= 0xff ? 0 : argument <= 0xffff ? 1 : argument <= 0xffffffff ? 2 : 3;
+    *to++ = std::uint8_t(type | (24 + log));
+    for (unsigned shift = 8u << log; shift != 0;) *to++ = std::uint8_t(argument >> (shift -= 8));
+    return to;
+}
+
+/// The heads that precede the 4 * count bytes of `count` token ids (tag 70 of RFC 8746, and a byte string's), likewise:
+/// `to` has room for 11 bytes.
+inline std::uint8_t* write_tokens_head(std::uint8_t* to, std::uint64_t count) noexcept {
+    return write_head(write_head(to, Major::tag, 70), Major::bytes, 4 * count);
+}
+
 /// Appends encodings to a buffer that the caller owns. It writes what it is told: that arrays and maps get as many
 /// elements as announced, that map keys come sorted and that text is UTF-8 is the caller's part (Value does it).
 class CborWriter {
@@ -25,17 +47,17 @@ class CborWriter {
 
     void null() { out_.push_back(0xf6); }
     void boolean(bool value) { out_.push_back(value ? 0xf5 : 0xf4); }
-    void uint(std::uint64_t value) { head(0, value); }
+    void uint(std::uint64_t value) { head(Major::uint, value); }
     /// The integer -1 - n.
-    void negative(std::uint64_t n) { head(1, n); }
+    void negative(std::uint64_t n) { head(Major::negative, n); }
     /// The shortest of half, single and double that keeps the value; every NaN is f9 7e00.
     void real(double value);
     void text(std::string_view utf8);
     void bytes(Bytes data);
     /// The head of a byte string alone; its `size` bytes follow by other means.
-    void bytes_head(std::uint64_t size) { head(2, size); }
-    void array(std::uint64_t size) { head(4, size); }
-    void map(std::uint64_t size) { head(5, size); }
+    void bytes_head(std::uint64_t size) { head(Major::bytes, size); }
+    void array(std::uint64_t size) { head(Major::array, size); }
+    void map(std::uint64_t size) { head(Major::map, size); }
     /// Tag 70 over a byte string: little-endian uint32.
     void tokens(std::span<const std::uint32_t> ids);
     /// The heads that precede the 4 * count bytes of `count` token ids.
@@ -44,7 +66,7 @@ class CborWriter {
     void encoded(Bytes value) { out_.insert(out_.end(), value.begin(), value.end()); }
 
   private:
-    void head(unsigned major, std::uint64_t argument);
+    void head(Major major, std::uint64_t argument);
 
     std::vector<std::uint8_t>& out_;
 };
