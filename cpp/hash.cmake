@@ -6,7 +6,10 @@ target_sources(mmkey_core PRIVATE
   src/hash_chains.cpp
   src/hash_dispatch.cpp
   src/hash_many.cpp
+  src/hash_many_blake3.cpp
+  src/hash_many_sha256.cpp
   src/hash_sha256.cpp
+  src/hash_threads.cpp
   src/hash_tree.cpp
   src/kernels/blake3_portable.cpp
   src/kernels/constants.cpp

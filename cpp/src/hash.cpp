@@ -30,18 +30,10 @@ Digest sha256_digest(Bytes message) {
     return out;
 }
 
-Digest blake3_digest(Bytes message, unsigned threads) {
-    Node node = root_node({kernel::iv, 0}, message.data(), message.size(), threads);
-    dispatch().blake3.compress(node.cv, node.block, 0, node.length, node.flags | kernel::root);
-    Digest out;
-    std::memcpy(out.data(), node.cv, out.size());
-    return out;
-}
-
 }  // namespace
 
 Digest digest(Algorithm algorithm, Bytes message, unsigned threads) {
-    return algorithm == Algorithm::sha256 ? sha256_digest(message) : blake3_digest(message, threads);
+    return algorithm == Algorithm::sha256 ? sha256_digest(message) : blake3_digest({{}, message}, threads);
 }
 
 Hasher::Hasher(Algorithm algorithm) {

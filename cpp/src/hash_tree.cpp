@@ -1,10 +1,12 @@
 #include "hash_tree.h"
 
+#include "hash_threads.h"
 #include "kernels/constants.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <memory>
 
 namespace mmkey::detail {
 
@@ -41,6 +43,7 @@ void hash_lanes(const TreeMode& mode, const std::uint8_t* in, std::size_t stride
             lanes[i] = in + std::min(i, busy - 1) * stride;
             counters[i] = counter + i * step;
         }
+        if (step != 0 && counter == 0 && mode.first_chunk) lanes[0] = mode.first_chunk;
         std::uint32_t spare[max_lanes][8];
         std::uint32_t (*to)[8] = busy == row->width ? out : spare;
         const Blake3Batch batch{lanes, blocks, mode.key, 0, counters, full_blocks.value, last, flags, first, to[0]};
@@ -51,8 +54,9 @@ void hash_lanes(const TreeMode& mode, const std::uint8_t* in, std::size_t stride
     for (; count != 0; --count, in += stride, counter += step, ++out) {
         std::uint32_t cv[8];
         std::memcpy(cv, mode.key, sizeof cv);
+        const std::uint8_t* from = step != 0 && counter == 0 && mode.first_chunk ? mode.first_chunk : in;
         for (std::size_t i = 0; i < blocks; ++i)
-            kernels.compress(cv, in + 64 * i, counter, 64,
+            kernels.compress(cv, from + 64 * i, counter, 64,
                              flags | (i == 0 ? first : 0) | (i + 1 == blocks ? last[0] : 0));
         std::memcpy(out, cv, sizeof cv);
     }
@@ -141,8 +145,37 @@ std::size_t merge_level(const TreeMode& mode, std::uint32_t (*values)[8], std::s
     return pairs + count % 2;
 }
 
+namespace {
+
+/// The chaining value of a whole subtree, of a single chunk too.
+void subtree_value(const TreeMode& mode, const std::uint8_t* data, std::size_t size, std::uint64_t counter,
+                   std::uint32_t out[8]) {
+    std::uint32_t values[max_lanes][8];
+    std::size_t count = lower_values(mode, data, size, counter, values);
+    while (count > 1) count = merge_level(mode, values, count);
+    std::memcpy(out, values, sizeof *values);
+}
+
+constexpr std::size_t least_piece = 64 * 1024;  // takes some 10 us, as waking a thread does
+
+}  // namespace
+
 void subtree_children(const TreeMode& mode, const std::uint8_t* data, std::size_t size, std::uint64_t counter,
-                      std::uint32_t out[2][8], [[maybe_unused]] unsigned threads) {
+                      std::uint32_t out[2][8], unsigned threads) {
+    if (threads > 1 && size >= 2 * least_piece) {
+        // Equal complete subtrees, several a thread, and what is left: one level of the tree, whatever is below it.
+        const std::size_t piece = std::max(std::bit_floor(size / (4 * std::size_t{threads})), least_piece);
+        const std::size_t pieces = (size + piece - 1) / piece;
+        const auto values = std::make_unique_for_overwrite<std::uint32_t[][8]>(pieces);
+        parallel_for(threads, pieces, [&](std::size_t i) {
+            const std::size_t from = i * piece;
+            subtree_value(mode, data + from, std::min(piece, size - from), counter + from / chunk_size, values[i]);
+        });
+        std::size_t count = pieces;
+        while (count > 2) count = merge_level(mode, values.get(), count);
+        std::memcpy(out, values.get(), 2 * sizeof *out);
+        return;
+    }
     std::uint32_t values[max_lanes][8];
     std::size_t count = lower_values(mode, data, size, counter, values);
     while (count > 2) count = merge_level(mode, values, count);

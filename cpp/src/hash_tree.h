@@ -15,6 +15,7 @@ constexpr std::size_t chunk_blocks = 16;
 struct TreeMode {
     const std::uint32_t* key;
     std::uint32_t flags;
+    const std::uint8_t* first_chunk = nullptr;  // where chunk 0 lies, if not in front of chunk 1
 };
 
 /// A node whose chaining value is still to be made, so that it may yet become the root.
@@ -41,6 +42,9 @@ void subtree_children(const TreeMode& mode, const std::uint8_t* data, std::size_
 
 /// The root of a whole message.
 Node root_node(const TreeMode& mode, const std::uint8_t* data, std::size_t size, unsigned threads);
+
+/// The digest of a message in two parts.
+Digest blake3_digest(const Message& message, unsigned threads);
 
 /// One parent of each two neighbours of `count` values; an odd last one is carried over. In place; gives their number.
 std::size_t merge_level(const TreeMode& mode, std::uint32_t (*values)[8], std::size_t count);
