@@ -221,6 +221,35 @@ TokenIds to_token_ids(py::handle object, const std::string& field) {
     return from_buffer(as_array(object, field), field);
 }
 
+std::vector<std::int64_t> to_slots(py::handle object, const std::string& field) {
+    std::vector<std::int64_t> slots;
+    if (PyObject_CheckBuffer(object.ptr()) && !is_byte_string(object)) {
+        const View view(object);
+        const Py_buffer& b = view.buffer;
+        const std::string_view format = b.format == nullptr ? "B" : b.format;
+        if ((format == "l" || format == "q") && b.itemsize == 8 && b.ndim == 1 && PyBuffer_IsContiguous(&b, 'C')) {
+            slots.resize(std::size_t(b.shape[0]));
+            if (!slots.empty()) std::memcpy(slots.data(), b.buf, 8 * slots.size());
+            return slots;
+        }
+    }
+    // Exact small ints run no code of others, but a list may change while one of another type is read.
+    py::object sequence = py::reinterpret_borrow<py::object>(object);
+    const bool is_sequence = PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) || PyRange_Check(object.ptr());
+    if (!is_sequence && py::hasattr(object, "tolist")) sequence = object.attr("tolist")();
+    if (!is_sequence && !PyList_Check(sequence.ptr()))
+        throw UnsupportedType(field, shown(object) + " is not a list of integers");
+    if (!PyTuple_Check(sequence.ptr())) sequence = py::tuple(sequence);
+    const auto size = std::size_t(PyTuple_GET_SIZE(sequence.ptr()));
+    slots.reserve(size);
+    for (std::size_t i = 0; i < size; ++i) {
+        PyObject* number = PyTuple_GET_ITEM(sequence.ptr(), py::ssize_t(i));
+        const std::int64_t small = compact(number);
+        slots.push_back(small >= 0 ? small : std::int64_t(to_uint(number, at(field, i), INT64_MAX)));
+    }
+    return slots;
+}
+
 std::optional<std::vector<std::uint64_t>> to_numbers(py::handle object, const std::string& field) {
     if (object.is_none()) return {};
     py::object sequence = py::reinterpret_borrow<py::object>(object);

@@ -18,6 +18,9 @@ std::uint64_t to_uint(pybind11::handle object, const std::string& field, std::ui
 /// CPU), copied once. Throws under `field`, or `field[i]` for one id.
 mmkey::TokenIds to_token_ids(pybind11::handle object, const std::string& field);
 
+/// Block numbers from a list, tuple or one-dimensional integer array: in [0, 2**63). Throws under `field[i]`.
+std::vector<std::int64_t> to_slots(pybind11::handle object, const std::string& field);
+
 /// A list, tuple or one-dimensional array of integers, or nothing for None.
 std::optional<std::vector<std::uint64_t>> to_numbers(pybind11::handle object, const std::string& field);
 

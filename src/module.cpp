@@ -10,12 +10,17 @@ void bind_hash(py::module_& m);
 void bind_content(py::module_& m);
 void bind_request(py::module_& m);
 void bind_engine(py::module_& m);
+void bind_index(py::module_& m);
 
 namespace {
 
 void raise(const char* type, const std::string& field, const std::string& problem) {
     const py::object error = py::module_::import("mmkey.errors").attr(type);
     PyErr_SetObject(error.ptr(), error(field, problem).ptr());
+}
+
+void raise(const char* type, const char* text) {
+    PyErr_SetString(py::module_::import("mmkey.errors").attr(type).ptr(), text);
 }
 
 void translate(std::exception_ptr thrown) {
@@ -26,7 +31,9 @@ void translate(std::exception_ptr thrown) {
     } catch (const UnsupportedType& error) {
         raise("UnsupportedType", error.field(), error.problem());
     } catch (const mmkey::CapacityError& error) {
-        PyErr_SetString(py::module_::import("mmkey.errors").attr("CapacityError").ptr(), error.what());
+        raise("CapacityError", error.what());
+    } catch (const mmkey::HoldError& error) {
+        raise("HoldError", error.what());
     }
 }
 
@@ -39,4 +46,5 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
     bind_content(m);
     bind_request(m);
     bind_engine(m);
+    bind_index(m);
 }

@@ -18,22 +18,29 @@ from .engine import (
     text_only_cache_key,
     text_plus_image_hash_cache_key,
 )
-from .errors import CapacityError, InvalidRequest, MmkeyError, UnsupportedType
+from .errors import CapacityError, HoldError, InvalidRequest, MmkeyError, UnsupportedType
 from .hashing import blake3, digest, digest_file, digest_many, kernels, new, selftest, sha256
+from .index import BlocksRemoved, BlocksStored, Inserted, Match, RadixIndex
 from .request import Audio, Image, Item, Request, Video
 
 __all__ = [
     "Audio",
     "BlockChain",
+    "BlocksRemoved",
+    "BlocksStored",
     "CapacityError",
     "Content",
+    "HoldError",
     "Image",
+    "Inserted",
     "InvalidRequest",
     "Item",
     "KeyEngine",
     "KeyText",
+    "Match",
     "MmkeyError",
     "Prepared",
+    "RadixIndex",
     "Request",
     "UnsupportedType",
     "Video",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CapacityError", "InvalidRequest", "MmkeyError", "UnsupportedType"]
+__all__ = ["CapacityError", "HoldError", "InvalidRequest", "MmkeyError", "UnsupportedType"]
 
 
 class MmkeyError(Exception):
@@ -32,3 +32,10 @@ class UnsupportedType(_FieldError, TypeError):
 
 class CapacityError(MmkeyError):
     """A bounded structure has no room left, and what is held leaves none to make. Nothing was changed."""
+
+
+class HoldError(MmkeyError, RuntimeError):
+    """A hold on cached blocks that is not to be had, or to be given back: stale, released already, or in the way.
+
+    Nothing was changed.
+    """
