@@ -2,9 +2,10 @@
 
 #include "mmkey/cpu.h"
 
+#include "hash_links.h"
 #include "kernels/constants.h"
 
-#include <bit>
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -26,25 +27,56 @@ struct Row {
     Kernels kernels;
 };
 
-using StreamRow = Row<Sha256Stream*>;
+using StreamRow = Row<Sha256Serial>;
 using ManyRow = Row<LaneRows<Sha256Lanes>>;
 using Blake3Row = Row<Blake3Kernels>;
 
-// Widest first: the first row that this CPU runs is taken.
+// Widest first: the first row that this CPU runs is taken. The second number of a lane row is the number of busy lanes from
+// which it was measured to beat the rows below it (Xeon with AVX-512 and SHA-NI; benchmarks/README.md).
+
+bool has_avx512(const CpuFeatures& cpu) { return cpu.avx512; }
+bool has_avx2(const CpuFeatures& cpu) { return cpu.avx2; }
+bool has_sse41(const CpuFeatures& cpu) { return cpu.sse41; }
+bool has_shani(const CpuFeatures& cpu) { return cpu.shani; }
 
 const StreamRow stream_rows[] = {
 #ifdef MMKEY_X86_KERNELS
-    {"shani", [](const CpuFeatures& cpu) { return cpu.shani; }, sha256_stream_shani},
+    {"shani", has_shani, {sha256_stream_shani, {{{2, 2, sha256_chain2_shani}, {1, 1, sha256_chain1_shani}}}}},
 #endif
-    {"portable", always, sha256_stream_portable},
+    {"portable", always, {sha256_stream_portable, {}}},
 };
 
 const ManyRow many_rows[] = {
+#ifdef MMKEY_X86_KERNELS
+    {"avx512",
+     [](const CpuFeatures& cpu) { return cpu.avx512 && cpu.shani; },
+     {{{16, 11, sha256_lanes16_avx512}, {8, 6, sha256_lanes8_avx512}, {2, 2, sha256_lanes2_shani}}}},
+    {"avx512", has_avx512, {{{16, 7, sha256_lanes16_avx512}, {8, 2, sha256_lanes8_avx512}}}},
+    {"shani", has_shani, {{{2, 2, sha256_lanes2_shani}}}},
+    {"avx2", has_avx2, {{{8, 3, sha256_lanes8_avx2}}}},
+#endif
     {"portable", always, {}},
 };
 
 const Blake3Row blake3_rows[] = {
-    {"portable", always, {blake3_compress_portable, blake3_output_portable, {}}},
+#ifdef MMKEY_X86_KERNELS
+    {"avx512",
+     has_avx512,
+     {blake3_compress_avx512,
+      blake3_output_avx512,
+      {{{4, 2, blake3_chain4_avx512}, {1, 1, blake3_chain1_avx512}}},
+      {{{16, 9, blake3_lanes16_avx512}, {8, 5, blake3_lanes8_avx512}, {4, 2, blake3_lanes4_avx512}}}}},
+    {"avx2",
+     has_avx2,
+     {blake3_compress_sse41,
+      blake3_output_sse41,
+      {{{1, 1, blake3_chain1_sse41}}},
+      {{{8, 5, blake3_lanes8_avx2}, {4, 3, blake3_lanes4_sse41}}}}},
+    {"sse41",
+     has_sse41,
+     {blake3_compress_sse41, blake3_output_sse41, {{{1, 1, blake3_chain1_sse41}}}, {{{4, 3, blake3_lanes4_sse41}}}}},
+#endif
+    {"portable", always, {blake3_compress_portable, blake3_output_portable, {}, {}}},
 };
 
 // ---- known answers ----
@@ -61,6 +93,25 @@ constexpr std::uint32_t sha256_answers[max_lanes] = {
 constexpr std::uint32_t blake3_answers[max_lanes] = {
     0x683aaae9, 0x66c5ca34, 0x2c84a77f, 0xaa80d1d8, 0xa00fabc5, 0x35f8f600, 0xe452c179, 0x78fe119c,
     0x323f9e14, 0x708d848f, 0xa7f531b0, 0xaf71cccc, 0xedef5297, 0x8bc3a7c9, 0x34b92cb8, 0x85833f36};
+
+// Chain i has two links, H(64 + i bytes of the pattern || parent), the first parent being the next 32 bytes of the pattern;
+// the first four bytes of both digests.
+constexpr std::size_t chain_answers = 24;
+constexpr std::uint32_t sha256_chain_answers[chain_answers][2] = {
+    {0x08359b10, 0x6405095f}, {0xa7b3830f, 0x24b93c5a}, {0xb4f5d9b1, 0xe30f135c}, {0x014ecaea, 0x49cd5afb},
+    {0xbce0aff1, 0xa7cdafc9}, {0x4565d7b8, 0x39d64a12}, {0xddadeb66, 0x357baa1e}, {0xc15a8928, 0x238bd7b7},
+    {0xae8e3d79, 0x5172ba86}, {0x98545371, 0x65482708}, {0x6323dce2, 0x23df651f}, {0x8150f7c5, 0xc2b1d741},
+    {0x44d21db7, 0x08de191e}, {0xb9b7c375, 0xf70fe861}, {0xa47a551b, 0x2330fb32}, {0x60780e94, 0x950c7df4},
+    {0x09373f12, 0xafc4f773}, {0x13aaa9b5, 0x7dd0d8b0}, {0x5b0a32f1, 0x1ff7e5ab}, {0x32796a0a, 0x7002447e},
+    {0xda9ab893, 0x561af88a}, {0x9c945573, 0xbbed5016}, {0xd32ab009, 0x17d52720}, {0xda18797e, 0xbc1d9b8b}};
+constexpr std::uint32_t blake3_chain_answers[chain_answers][2] = {
+
+    {0xfd374848, 0x5408bf14}, {0x8a06220c, 0x1cd2de19}, {0xc0828951, 0x248abae3}, {0xa2c85460, 0xa4910e63},
+    {0x8e2eb1bb, 0xcc3825a1}, {0x8f5ba69b, 0x2b79a077}, {0x9db10f45, 0x3c55edc2}, {0x7bf6852f, 0x2ebce2bb},
+    {0x49f7f1d3, 0x8d1c8a11}, {0x04fa0b7c, 0x9138f307}, {0x4e57d053, 0x1f737518}, {0xe539064d, 0x1fa5a51e},
+    {0x5f13a0f0, 0xafcea058}, {0xe26dea91, 0x5307d8a5}, {0x5a246449, 0x4608bba4}, {0x929dcdaf, 0xf604edc1},
+    {0xc881a3c5, 0x280085ee}, {0xa2b62d6e, 0xee7e3dc0}, {0x6d543dd8, 0x277a58ab}, {0x028c05bf, 0x2bb1e761},
+    {0x957db4f3, 0x18e5a897}, {0x2cddf24a, 0xb56b6955}, {0x4f3ec994, 0xeced2509}, {0x82878aa8, 0xa4bcd26f}};
 
 struct Messages {
     std::uint8_t bytes[max_lanes][1 + 64 * answer_blocks] = {};
@@ -80,38 +131,73 @@ struct Messages {
     }
 };
 
-bool right(Sha256Stream* stream) {
+std::uint32_t big_endian(const void* bytes) {
+    std::uint32_t word;
+    std::memcpy(&word, bytes, 4);
+    return __builtin_bswap32(word);
+}
+
+bool right(const LaneRows<ChainLinks>& rows, const std::uint32_t (*answers)[2], Algorithm algorithm, const auto& lead) {
+    for (const auto& row : rows) {
+        if (!row.run) continue;
+        for (std::size_t first = 0; first < chain_answers; first += row.width) {
+            ChainLink links[max_lanes][2];
+            std::uint8_t parents[max_lanes][32], out[max_lanes][64];
+            const ChainLink* link_of[max_lanes];
+            const std::uint8_t* parent_of[max_lanes];
+            std::uint8_t* out_of[max_lanes];
+            for (std::size_t n = 0; n < row.width; ++n) {
+                const std::size_t i = std::min(first + n, chain_answers - 1);
+                for (std::size_t j = 0; j < 32; ++j) parents[n][j] = static_cast<std::uint8_t>((64 + i + j) % 251);
+                for (auto& link : links[n]) {
+                    std::uint8_t prefix[96] = {};
+                    for (std::size_t j = 0; j < 64 + i; ++j) prefix[j] = static_cast<std::uint8_t>(j);
+                    lead(link.state, prefix);
+                    finish_link(algorithm, link, prefix + 64, i, 64 + i);
+                }
+                link_of[n] = links[n], parent_of[n] = parents[n], out_of[n] = out[n];
+            }
+            row.run(link_of, 2, parent_of, out_of);
+            for (std::size_t n = 0; n < row.width; ++n) {
+                const std::size_t i = std::min(first + n, chain_answers - 1);
+                if (big_endian(out[n]) != answers[i][0] || big_endian(out[n] + 32) != answers[i][1]) return false;
+            }
+        }
+    }
+    return true;
+}
+
+bool right(const Sha256Serial& serial) {
     const Messages messages(true);
     for (std::size_t i = 0; i < max_lanes; ++i) {
         std::uint32_t state[8];
         std::memcpy(state, iv, sizeof state);
-        stream(state, messages.in[i], answer_blocks);
+        serial.stream(state, messages.in[i], answer_blocks);
         if (state[0] != sha256_answers[i]) return false;
     }
-    return true;
+    return right(serial.chains, sha256_chain_answers, Algorithm::sha256,
+                 [&](std::uint32_t state[8], const std::uint8_t* block) {
+                     std::memcpy(state, iv, sizeof iv);
+                     serial.stream(state, block, 1);
+                 });
 }
 
 bool right(const LaneRows<Sha256Lanes>& rows) {
     const Messages messages(true);
     for (const auto& row : rows) {
         if (!row.run) continue;
-        std::uint32_t state[8 * max_lanes];
-        for (std::size_t i = 0; i < 8 * row.width; ++i) state[i] = iv[i / row.width];
+        std::uint32_t state[max_lanes][8];
+        for (auto& lane : state) std::memcpy(lane, iv, sizeof lane);
         row.run(state, messages.in, answer_blocks);
         for (std::size_t i = 0; i < row.width; ++i)
-            if (state[i] != sha256_answers[i]) return false;
+            if (state[i][0] != sha256_answers[i]) return false;
     }
     return true;
 }
 
 bool right(const Blake3Kernels& kernels) {
     const Messages messages(false);
-    const auto wrong = [](const std::uint32_t* cv, std::size_t i) {
-        std::uint8_t bytes[4];
-        std::memcpy(bytes, cv, 4);
-        return (std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 | std::uint32_t{bytes[2]} << 8 |
-                bytes[3]) != blake3_answers[i];
-    };
+    const auto wrong = [](const std::uint32_t* cv, std::size_t i) { return big_endian(cv) != blake3_answers[i]; };
     for (std::size_t i = 0; i < max_lanes; ++i) {
         std::uint32_t cv[8];
         std::memcpy(cv, iv, sizeof cv);
@@ -133,7 +219,11 @@ bool right(const Blake3Kernels& kernels) {
         for (std::size_t i = 0; i < row.width; ++i)
             if (wrong(out[i], i)) return false;
     }
-    return true;
+    return right(kernels.chains, blake3_chain_answers, Algorithm::blake3,
+                 [&](std::uint32_t cv[8], const std::uint8_t* block) {
+                     std::memcpy(cv, iv, sizeof iv);
+                     kernels.compress(cv, block, 0, 64, chunk_start);
+                 });
 }
 
 [[noreturn]] void fail(std::string_view operation, std::string_view isa) {
@@ -149,6 +239,7 @@ const RowType& choose(const RowType (&rows)[n], std::string_view forced, Algorit
     const RowType* chosen = nullptr;
     for (const auto& row : rows) {
         if (!row.runs(cpu_features())) continue;
+        if (std::find(choice.available.begin(), choice.available.end(), row.isa) != choice.available.end()) continue;
         choice.available.push_back(row.isa);
         if (!chosen || row.isa == forced) chosen = &row;
     }
@@ -162,7 +253,9 @@ Dispatch select() {
     const char* variable = std::getenv("MMKEY_FORCE_KERNEL");
     const std::string_view forced = variable ? variable : "";
     Dispatch table{};
-    table.sha256.stream = choose(stream_rows, forced, Algorithm::sha256, "stream", table.choices).kernels;
+    const Sha256Serial& serial = choose(stream_rows, forced, Algorithm::sha256, "stream", table.choices).kernels;
+    table.sha256.stream = serial.stream;
+    table.sha256.chains = serial.chains;
     table.sha256.lanes = choose(many_rows, forced, Algorithm::sha256, "many", table.choices).kernels;
     table.blake3 = choose(blake3_rows, forced, Algorithm::blake3, "all", table.choices).kernels;
     if (!forced.empty()) {

@@ -38,12 +38,20 @@ const Lanes<Kernel>* pick(const LaneRows<Kernel>& rows, std::size_t busy) noexce
 
 struct Sha256Kernels {
     kernel::Sha256Stream* stream;
+    LaneRows<kernel::ChainLinks> chains;  // lanes are chains; without a row, link by link
     LaneRows<kernel::Sha256Lanes> lanes;
+};
+
+/// What serves one message after the other.
+struct Sha256Serial {
+    kernel::Sha256Stream* stream;
+    LaneRows<kernel::ChainLinks> chains;
 };
 
 struct Blake3Kernels {
     kernel::Blake3Compress* compress;
     kernel::Blake3Output* output;
+    LaneRows<kernel::ChainLinks> chains;
     LaneRows<kernel::Blake3Lanes> lanes;
 };
 

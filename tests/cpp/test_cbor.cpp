@@ -58,13 +58,17 @@ TEST_CASE("floats take the shortest form that keeps the value") {
 
 TEST_CASE("maps are sorted by the bytes of their encoded keys, whatever order they came in") {
     const Value map = Value::map({{"aa", Value::uint(1)}, {"b", Value::uint(2)}, {"", Value::null()}});
-    CHECK(hex(map) == "a360f6616202626161" "01");
+    CHECK(hex(map) ==
+          "a360f6616202626161"
+          "01");
     CHECK(hex(Value::map({})) == "a0");
 }
 
 TEST_CASE("token ids are a little-endian uint32 array of RFC 8746") {
     const std::vector<std::uint32_t> ids{1, 0x01020304};
-    CHECK(hex(Value::tokens(ids)) == "d8464801000000" "04030201");
+    CHECK(hex(Value::tokens(ids)) ==
+          "d8464801000000"
+          "04030201");
 }
 
 TEST_CASE("one, one point nought and true are three values") {

@@ -22,7 +22,8 @@ namespace {
 
 std::vector<std::uint8_t> unhex(const std::string& text) {
     std::vector<std::uint8_t> bytes;
-    for (std::size_t i = 0; i < text.size(); i += 2) bytes.push_back(std::uint8_t(std::stoi(text.substr(i, 2), nullptr, 16)));
+    for (std::size_t i = 0; i < text.size(); i += 2)
+        bytes.push_back(std::uint8_t(std::stoi(text.substr(i, 2), nullptr, 16)));
     return bytes;
 }
 
@@ -62,8 +63,8 @@ std::optional<double> rate(const json& map, const char* key) {
 Digest array_digest(Algorithm algorithm, const json& item) {
     const auto data = unhex(item["data"]);
     const auto attrs = item.contains("attrs") ? to_value(item["attrs"]) : Value::map({});
-    auto message = mmkey::array_head(item["dtype"].get<std::string>(), item["shape"].get<std::vector<std::uint64_t>>(), attrs,
-                                     data.size());
+    auto message = mmkey::array_head(item["dtype"].get<std::string>(), item["shape"].get<std::vector<std::uint64_t>>(),
+                                     attrs, data.size());
     message.insert(message.end(), data.begin(), data.end());
     return mmkey::digest(algorithm, message);
 }
@@ -71,13 +72,16 @@ Digest array_digest(Algorithm algorithm, const json& item) {
 mmkey::Content to_content(const json& item, Algorithm engine) {
     const std::string kind = item["kind"];
     if (kind == "bytes") {
-        const auto algorithm = item.value("content_algorithm", std::string(name(engine))) == "sha256" ? Algorithm::sha256 : Algorithm::blake3;
+        const auto algorithm = item.value("content_algorithm", std::string(name(engine))) == "sha256"
+                                   ? Algorithm::sha256
+                                   : Algorithm::blake3;
         return {mmkey::ContentKind::bytes, algorithm, mmkey::digest(algorithm, unhex(item["data"]))};
     }
     if (kind == "array") return {mmkey::ContentKind::array, engine, array_digest(engine, item)};
     if (kind == "opaque")
         return {mmkey::ContentKind::opaque, engine,
-                mmkey::digest(engine, mmkey::opaque_message(item["identifier"].get<std::string>(), item["namespace"].get<std::string>()))};
+                mmkey::digest(engine, mmkey::opaque_message(item["identifier"].get<std::string>(),
+                                                            item["namespace"].get<std::string>()))};
     std::vector<mmkey::Content> frames;
     for (const std::string frame : item["frames"])
         frames.push_back({mmkey::ContentKind::bytes, engine, mmkey::digest(engine, unhex(frame))});
@@ -87,7 +91,9 @@ mmkey::Content to_content(const json& item, Algorithm engine) {
 mmkey::Item to_item(const json& item, Algorithm engine) {
     mmkey::ItemFields fields;
     const std::string modality = item["modality"];
-    fields.modality = modality == "image" ? mmkey::Modality::image : modality == "video" ? mmkey::Modality::video : mmkey::Modality::audio;
+    fields.modality = modality == "image"   ? mmkey::Modality::image
+                      : modality == "video" ? mmkey::Modality::video
+                                            : mmkey::Modality::audio;
     fields.original_size = optional<std::vector<std::uint64_t>>(item, "original_size");
     fields.resized_size = optional<std::vector<std::uint64_t>>(item, "resized_size");
     fields.patch_grid = optional<std::vector<std::uint64_t>>(item, "patch_grid");
@@ -113,7 +119,8 @@ struct Case {
     mmkey::Scope scope;
     std::uint64_t block_size;
 
-    explicit Case(const json& given) : algorithm(given["algorithm"] == "sha256" ? Algorithm::sha256 : Algorithm::blake3) {
+    explicit Case(const json& given)
+        : algorithm(given["algorithm"] == "sha256" ? Algorithm::sha256 : Algorithm::blake3) {
         request.token_ids = mmkey::TokenIds(given["token_ids"].get<std::vector<std::uint32_t>>());
         for (const auto& item : given["items"]) request.items.push_back(to_item(item, algorithm));
         for (const auto& range : given["layout"]) request.layout->push_back({range[0], range[1]});
@@ -158,9 +165,11 @@ TEST_CASE("every published request has its published keys") {
             const auto prepared = engine.prepare(given.request);
             const std::string letter(1, mmkey::letter(strategy));
             CHECK(mmkey::to_hex(engine.key(prepared)) == expect[letter].get<std::string>());
-            CHECK(hexes(block_keys(prepared, true)) == expect["blocks_partial"][letter].get<std::vector<std::string>>());
+            CHECK(hexes(block_keys(prepared, true)) ==
+                  expect["blocks_partial"][letter].get<std::vector<std::string>>());
             CHECK(prepared.unsafe.empty() == (strategy != Strategy::A || given.request.items.empty()));
-            if (strategy == Strategy::C) CHECK(mmkey::to_hex(*engine.scope()) == expect["scope_digest"].get<std::string>());
+            if (strategy == Strategy::C)
+                CHECK(mmkey::to_hex(*engine.scope()) == expect["scope_digest"].get<std::string>());
         }
     }
 }

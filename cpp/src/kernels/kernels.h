@@ -11,13 +11,28 @@ namespace mmkey::kernel {
 
 constexpr size_t max_lanes = 16;
 
+/// One link of a chain of digests, of which all but the last compression is done.
+struct ChainLink {
+    uint8_t tail[64];   // the last block, padded; zero where the parent goes
+    uint32_t state[8];  // or chaining value, before it
+    uint32_t row[4];    // BLAKE3: counter (two words), length and flags of the last block
+    uint32_t offset;    // of the parent's 32 bytes in it, less than chain_offsets
+};
+
+constexpr size_t chain_offsets = 33;
+
+/// `count` links of each of several chains: the digest of one is the parent of the next. Chain n starts from parents[n] and
+/// its digests go to out[n], 32 bytes each.
+using ChainLinks = void(const ChainLink* const* links, size_t count, const uint8_t* const* parents,
+                        uint8_t* const* out);
+
 // ---- SHA-256 ----
 
 /// Compresses `count` blocks of 64 bytes into `state`.
 using Sha256Stream = void(uint32_t state[8], const uint8_t* blocks, size_t count);
 
-/// `count` blocks in each of `lanes` streams: word w of stream i is state[w * lanes + i], its blocks start at in[i].
-using Sha256Lanes = void(uint32_t* state, const uint8_t* const* in, size_t count);
+/// `count` blocks in each of several streams: the blocks of stream i start at in[i].
+using Sha256Lanes = void(uint32_t (*state)[8], const uint8_t* const* in, size_t count);
 
 Sha256Stream sha256_stream_portable;
 Sha256Stream sha256_stream_shani;
@@ -28,6 +43,9 @@ Sha256Lanes sha256_lanes2_armsha2;
 Sha256Lanes sha256_lanes8_avx2;
 Sha256Lanes sha256_lanes8_avx512;
 Sha256Lanes sha256_lanes16_avx512;
+
+ChainLinks sha256_chain1_shani;
+ChainLinks sha256_chain2_shani;
 
 // ---- BLAKE3 ----
 
@@ -48,16 +66,16 @@ using Blake3Output = void(const uint32_t cv[8], const uint8_t* block, uint64_t c
 
 /// Equally many blocks in each lane. Every block but the last is 64 bytes long.
 struct Blake3Batch {
-    const uint8_t* const* in;    // where each lane's blocks start
-    size_t blocks;               // at least 1
-    const uint32_t* cv;          // the chaining value to start from
-    size_t cv_stride;            // words from one lane's to the next: 0 where all start from the same
-    const uint64_t* counter;     // for each lane
-    const uint32_t* last_length; // of each lane's last block
-    const uint32_t* last_flags;  // for each lane, more flags of its last block
-    uint32_t flags;              // of every block
-    uint32_t first_flags;        // more flags of the first
-    uint32_t* out;               // [lanes][8] chaining values; may be where they came from
+    const uint8_t* const* in;     // where each lane's blocks start
+    size_t blocks;                // at least 1
+    const uint32_t* cv;           // the chaining value to start from
+    size_t cv_stride;             // words from one lane's to the next: 0 where all start from the same
+    const uint64_t* counter;      // for each lane
+    const uint32_t* last_length;  // of each lane's last block
+    const uint32_t* last_flags;   // for each lane, more flags of its last block
+    uint32_t flags;               // of every block
+    uint32_t first_flags;         // more flags of the first
+    uint32_t* out;                // [lanes][8] chaining values; may be where they came from
 };
 
 using Blake3Lanes = void(const Blake3Batch* batch);
@@ -69,6 +87,10 @@ Blake3Compress blake3_compress_avx512;
 Blake3Output blake3_output_portable;
 Blake3Output blake3_output_sse41;
 Blake3Output blake3_output_avx512;
+
+ChainLinks blake3_chain1_sse41;
+ChainLinks blake3_chain1_avx512;
+ChainLinks blake3_chain4_avx512;
 
 Blake3Lanes blake3_lanes4_sse41;
 Blake3Lanes blake3_lanes4_neon;
