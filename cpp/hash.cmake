@@ -34,4 +34,8 @@ if(NOT MMKEY_PORTABLE AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$
   mmkey_kernel(src/kernels/blake3_sse41.cpp -msse4.1 ${in_order})
   mmkey_kernel(src/kernels/blake3_avx2.cpp -mavx2 ${in_order})
   mmkey_kernel(src/kernels/blake3_avx512.cpp ${avx512} ${in_order})
+elseif(NOT MMKEY_PORTABLE AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  target_compile_definitions(mmkey_core PRIVATE MMKEY_ARM_KERNELS)
+  mmkey_kernel(src/kernels/blake3_neon.cpp)
+  mmkey_kernel(src/kernels/sha256_armsha2.cpp -march=armv8-a+crypto)
 endif()

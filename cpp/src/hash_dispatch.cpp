@@ -34,14 +34,21 @@ using Blake3Row = Row<Blake3Kernels>;
 // Widest first: the first row that this CPU runs is taken. The second number of a lane row is the number of busy lanes from
 // which it was measured to beat the rows below it (Xeon with AVX-512 and SHA-NI; benchmarks/README.md).
 
+#ifdef MMKEY_X86_KERNELS
 bool has_avx512(const CpuFeatures& cpu) { return cpu.avx512; }
 bool has_avx2(const CpuFeatures& cpu) { return cpu.avx2; }
 bool has_sse41(const CpuFeatures& cpu) { return cpu.sse41; }
 bool has_shani(const CpuFeatures& cpu) { return cpu.shani; }
+#elif defined(MMKEY_ARM_KERNELS)
+bool has_armsha2(const CpuFeatures& cpu) { return cpu.armsha2; }
+#endif
 
 const StreamRow stream_rows[] = {
 #ifdef MMKEY_X86_KERNELS
     {"shani", has_shani, {sha256_stream_shani, {{{2, 2, sha256_chain2_shani}, {1, 1, sha256_chain1_shani}}}}},
+#endif
+#ifdef MMKEY_ARM_KERNELS
+    {"armsha2", has_armsha2, {sha256_stream_armsha2, {}}},
 #endif
     {"portable", always, {sha256_stream_portable, {}}},
 };
@@ -54,6 +61,9 @@ const ManyRow many_rows[] = {
     {"avx512", has_avx512, {{{16, 7, sha256_lanes16_avx512}, {8, 2, sha256_lanes8_avx512}}}},
     {"shani", has_shani, {{{2, 2, sha256_lanes2_shani}}}},
     {"avx2", has_avx2, {{{8, 3, sha256_lanes8_avx2}}}},
+#endif
+#ifdef MMKEY_ARM_KERNELS
+    {"armsha2", has_armsha2, {{{2, 2, sha256_lanes2_armsha2}}}},
 #endif
     {"portable", always, {}},
 };
@@ -75,6 +85,11 @@ const Blake3Row blake3_rows[] = {
     {"sse41",
      has_sse41,
      {blake3_compress_sse41, blake3_output_sse41, {{{1, 1, blake3_chain1_sse41}}}, {{{4, 3, blake3_lanes4_sse41}}}}},
+#endif
+#ifdef MMKEY_ARM_KERNELS
+    {"neon",
+     [](const CpuFeatures& cpu) { return cpu.neon; },
+     {blake3_compress_portable, blake3_output_portable, {}, {{{4, 3, blake3_lanes4_neon}}}}},
 #endif
     {"portable", always, {blake3_compress_portable, blake3_output_portable, {}, {}}},
 };
