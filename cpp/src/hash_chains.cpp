@@ -117,16 +117,18 @@ class Window {
   public:
     explicit Window(Algorithm algorithm) : algorithm_(algorithm) {}
 
-    /// Makes `count` regular links of a chain ready in `links`, up to the leading blocks that are pending.
-    void prepare(const Cursor& cursor, std::size_t count, ChainLink* links) {
+    /// Makes `count` regular links of a chain ready in `links`, up to the leading blocks that are pending; gives where the
+    /// prefix after them starts.
+    std::size_t prepare(const Cursor& cursor, std::size_t count, ChainLink* links) {
         const Bytes prefixes = cursor.chain->prefixes;
         std::size_t at = cursor.at;
         for (std::size_t i = 0; i < count; ++i) {
             const std::size_t size = cursor.chain->sizes[cursor.link + i];
             const std::size_t rest = size % 64, lead = size - rest;
             const std::uint8_t* tail = prefixes.data() + at + lead;
-            std::uint8_t last[32] = {};
+            std::uint8_t last[32];
             if (prefixes.size() - at - lead < sizeof last) {
+                std::memset(last, 0, sizeof last);
                 if (rest != 0) std::memcpy(last, tail, rest);
                 tail = last;
             }
@@ -134,6 +136,7 @@ class Window {
             lead_in(prefixes.data() + at, lead / 64, links[i]);
             at += size;
         }
+        return at;
     }
 
     void flush() {
@@ -227,13 +230,13 @@ void digest_chains(Algorithm algorithm, std::span<const Chain> chains) {
             if (next == chains.end()) return;
             continue;
         }
-        for (std::size_t n = 0; n < active; ++n) ready.prepare(cursors[n], count, links[n]);
+        std::size_t at[most_chains];
+        for (std::size_t n = 0; n < active; ++n) at[n] = ready.prepare(cursors[n], count, links[n]);
         ready.flush();
         run_links(algorithm, std::span(cursors, active), links, count);
         for (std::size_t n = 0; n < active; ++n) {
-            Cursor& cursor = cursors[n];
-            for (std::size_t i = 0; i < count; ++i) cursor.at += cursor.chain->sizes[cursor.link + i];
-            cursor.link += count;
+            cursors[n].at = at[n];
+            cursors[n].link += count;
         }
     }
 }

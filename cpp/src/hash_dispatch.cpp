@@ -292,8 +292,11 @@ Dispatch select() {
 
 }  // namespace
 
-const Dispatch& dispatch() {
+constinit std::atomic<const Dispatch*> chosen{nullptr};
+
+const Dispatch& choose_kernels() {
     static const Dispatch table = select();
+    chosen.store(&table, std::memory_order_release);
     return table;
 }
 

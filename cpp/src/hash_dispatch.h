@@ -6,6 +6,7 @@
 #include "kernels/kernels.h"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -61,9 +62,18 @@ struct Dispatch {
     std::vector<KernelChoice> choices;
 };
 
-/// The table in use. Filled at the first call, from rows listed widest first; whatever is chosen has passed its known
-/// answers. Throws std::runtime_error where MMKEY_FORCE_KERNEL names what this CPU or build lacks, or an answer is wrong.
-const Dispatch& dispatch();
+/// Null until the table is filled; it never changes afterwards.
+extern std::atomic<const Dispatch*> chosen;
+
+/// Fills the table, once, from rows listed widest first; whatever is chosen has passed its known answers.
+const Dispatch& choose_kernels();
+
+/// The table in use. The first call throws std::runtime_error where MMKEY_FORCE_KERNEL names what this CPU or build lacks,
+/// or an answer is wrong.
+inline const Dispatch& dispatch() {
+    const Dispatch* table = chosen.load(std::memory_order_acquire);
+    return table ? *table : choose_kernels();
+}
 
 /// Known answers for every kernel that this CPU runs, chosen or not.
 void check_all_kernels();

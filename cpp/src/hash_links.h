@@ -28,11 +28,13 @@ inline void finish_link(Algorithm algorithm, kernel::ChainLink& link, const std:
         }
     };
     static constexpr Mask mask;
-    std::uint64_t words[4], kept[4];
-    std::memcpy(words, rest, sizeof words);
-    std::memcpy(kept, mask.bytes + 32 - rest_size, sizeof kept);
-    for (int i = 0; i < 4; ++i) words[i] &= kept[i];
-    std::memcpy(link.tail, words, sizeof words);
+    for (std::size_t i = 0; i < 32; i += 8) {
+        std::uint64_t word, kept;
+        std::memcpy(&word, rest + i, 8);
+        std::memcpy(&kept, mask.bytes + 32 - rest_size + i, 8);
+        word &= kept;
+        std::memcpy(link.tail + i, &word, 8);
+    }
     std::memset(link.tail + 32, 0, 32);
     link.offset = static_cast<std::uint32_t>(rest_size);
     if (algorithm == Algorithm::sha256) {

@@ -12,6 +12,16 @@ namespace mmkey::detail {
 
 inline std::size_t size_of(const Message& message) noexcept { return message.head.size() + message.body.size(); }
 
+/// Copies a short run of bytes without a call: pieces of 16, of which the last may overlap the one before.
+inline void copy_short(std::uint8_t* out, const std::uint8_t* in, std::size_t size) noexcept {
+    if (size < 16) {
+        for (std::size_t i = 0; i < size; ++i) out[i] = in[i];
+        return;
+    }
+    for (std::size_t i = 0; i + 16 < size; i += 16) std::memcpy(out + i, in + i, 16);
+    std::memcpy(out + size - 16, in + size - 16, 16);
+}
+
 /// Bytes [from, from + size) of a message.
 inline void copy_from(const Message& message, std::size_t from, std::size_t size, std::uint8_t* out) noexcept {
     const std::size_t in_head = from < message.head.size() ? message.head.size() - from : 0;

@@ -24,7 +24,10 @@ class Waiting {
             if (!scratch_) scratch_ = std::make_unique_for_overwrite<std::uint8_t[]>(max_lanes * 64 * blocks);
             std::uint8_t* room = scratch_.get() + count_ * 64 * blocks;
             std::memset(room + 64 * (blocks - 1), 0, 64);
-            copy_from(message, 0, size, room);
+            if (message.head.empty())
+                copy_short(room, message.body.data(), size);
+            else
+                copy_from(message, 0, size, room);
             in_[count_] = room;
         }
         length_[count_] = static_cast<std::uint32_t>(size - 64 * (blocks - 1));

@@ -55,6 +55,7 @@ struct Lane {
     }
 };
 
+constexpr std::size_t short_blocks = 4;
 constexpr std::size_t turn = 512;  // blocks after which the lanes of a narrow kernel are chosen anew
 
 class Scheduler {
@@ -66,6 +67,8 @@ class Scheduler {
         const Sha256Kernels& kernels = dispatch().sha256;
         const std::size_t width = widest(kernels.lanes);
         while (true) {
+            while (active_ == 0 && short_group(kernels, width)) {
+            }
             while (active_ < width && begun_ < order_.size()) begin(active_++);
             if (active_ == 0) return;
             step(kernels);
@@ -77,6 +80,39 @@ class Scheduler {
         const std::size_t i = order_[begun_++];
         lanes_[lane].begin(messages_[i], i);
         std::memcpy(state_[lane], kernel::iv, sizeof kernel::iv);
+    }
+
+    /// Digests the next messages if they fill the lanes and are short and alike: nothing then needs keeping track of.
+    bool short_group(const Sha256Kernels& kernels, std::size_t width) {
+        if (width == 1 || order_.size() - begun_ < width) return false;
+        const std::span<const std::uint32_t> group = order_.subspan(begun_, width);
+        const auto blocks_of = [&](std::uint32_t i) { return (size_of(messages_[i]) + 9 + 63) / 64; };
+        const std::size_t blocks = blocks_of(group[0]);
+        if (blocks > short_blocks) return false;
+        for (const std::uint32_t i : group)
+            if (blocks_of(i) != blocks) return false;
+        const std::uint8_t* in[max_lanes];
+        for (std::size_t n = 0; n < width; ++n) {
+            const Message& message = messages_[group[n]];
+            const std::size_t size = size_of(message);
+            std::uint8_t* room = short_[n];
+            std::memset(room + 64 * (blocks - 1), 0, 64);
+            if (blocks > 1) std::memset(room + 64 * (blocks - 2), 0, 64);
+            if (message.head.empty()) {
+                copy_short(room, message.body.data(), size);
+            } else {
+                copy_from(message, 0, size, room);
+            }
+            room[size] = 0x80;
+            const std::uint64_t bits = __builtin_bswap64(8 * size);
+            std::memcpy(room + 64 * blocks - 8, &bits, 8);
+            in[n] = room;
+            std::memcpy(state_[n], kernel::iv, sizeof kernel::iv);
+        }
+        kernels.lanes[0].run(state_, in, blocks);
+        for (std::size_t n = 0; n < width; ++n) store_state(state_[n], out_[group[n]].data());
+        begun_ += width;
+        return true;
     }
 
     /// Runs the lanes until one of them has no more blocks in place.
@@ -147,6 +183,7 @@ class Scheduler {
     std::size_t active_ = 0;
     Lane lanes_[max_lanes + 1];  // the last one for exchanges
     std::uint32_t state_[max_lanes + 1][8];
+    std::uint8_t short_[max_lanes][64 * short_blocks];
 };
 
 }  // namespace

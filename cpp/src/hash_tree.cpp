@@ -14,8 +14,6 @@ using namespace kernel;
 
 namespace {
 
-constexpr std::uint64_t zero_counters[max_lanes] = {};
-
 struct Filled {
     std::uint32_t value[max_lanes];
     constexpr explicit Filled(std::uint32_t x) : value{} {

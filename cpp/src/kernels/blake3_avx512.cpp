@@ -50,14 +50,12 @@ void blake3_lanes4_avx512(const Blake3Batch* batch) {
         h0 = XOR(r[0], r[2]);
         h1 = XOR(r[1], r[3]);
     }
-#define STORE_PART(n)                          \
-    STORE128(batch->out + 8 * n, PART(h0, n)); \
-    STORE128(batch->out + 8 * n + 4, PART(h1, n))
-    STORE_PART(0);
-    STORE_PART(1);
-    STORE_PART(2);
-    STORE_PART(3);
-#undef STORE_PART
+#define AT(k) (batch->out + 8 * (k))
+    STORE_PARTS(AT, h0);
+#undef AT
+#define AT(k) (batch->out + 8 * (k) + 4)
+    STORE_PARTS(AT, h1);
+#undef AT
 }
 #undef FUNCTION
 

@@ -54,8 +54,8 @@
 /// The 16 words of a block of each stream.
 #define LOAD_BLOCKS(m, p, at)                                                       \
     do {                                                                            \
-        for (int q = 0; q < 4; ++q) {                                               \
-            for (int j = 0; j < 4; ++j) m[4 * q + j] = GATHER(p, j, (at) + 16 * q); \
+        for (size_t q = 0; q < 4; ++q) {                                            \
+            for (size_t j = 0; j < 4; ++j) m[4 * q + j] = GATHER(p, j, (at) + 16 * q); \
             TRANSPOSE4(m[4 * q], m[4 * q + 1], m[4 * q + 2], m[4 * q + 3]);         \
         }                                                                           \
     } while (0)

@@ -8,7 +8,7 @@
 #undef SET4
 #undef OR
 #undef PARTS
-#undef PART
+#undef STORE_PARTS
 
 #ifdef __AVX512VL__
 #undef ROTR
@@ -21,4 +21,4 @@
 #define SET4(a, b, c, d) _mm_setr_epi32(int(a), int(b), int(c), int(d))
 #define OR(a, b) _mm_or_si128(a, b)
 #define PARTS(AT) LOAD128(AT(0))
-#define PART(x, k) (x)
+#define STORE_PARTS(AT, x) STORE128(AT(0), x)
