@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from mmkey import errors
-from mmkey.cli import kernels, key, study
+from mmkey.cli import bench, kernels, key, study
 from mmkey.cli.output import CliError, complain
 from mmkey.study.errors import StudyError
 
@@ -35,6 +35,7 @@ app = typer.Typer(
 )
 app.command("study", epilog=study.EXAMPLE)(study.study)
 app.command("key", epilog=key.EXAMPLE)(key.key)
+app.command("bench", epilog=bench.EXAMPLE)(bench.bench)
 app.command("kernels", epilog=kernels.KERNELS_EXAMPLE)(kernels.kernels)
 app.command("selftest", epilog=kernels.SELFTEST_EXAMPLE)(kernels.selftest)
 
