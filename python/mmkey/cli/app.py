@@ -62,7 +62,7 @@ def run(argv: Sequence[str]) -> int:
         code = command.main(args=list(argv), prog_name="mmkey", standalone_mode=False)
         sys.stdout.flush()
         if code == 130:  # what Typer makes of Ctrl-C in a command
-            raise KeyboardInterrupt
+            complain("interrupted")
         return code if isinstance(code, int) else 0
     except (KeyboardInterrupt, typer.Abort):
         complain("interrupted")

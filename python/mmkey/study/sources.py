@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from mmkey.study.errors import StudyError
@@ -100,19 +101,28 @@ class FolderOfPictures:
 
     def cases(self, scenario: Scenario) -> Iterator[Case]:
         """As :meth:`Source.cases`."""
-        for i, picture in enumerate(self.pictures):
-            taken = {"a": picture}
-            if scenario.pictures == 2:
-                taken["b"] = self._partner(i)
+        others = self._others if scenario.pictures == 2 else self.pictures
+        for picture, other in zip(self.pictures, others, strict=True):
+            taken = {"a": picture, "b": other}
             case = picture_case(scenario, self.processor, _taker(taken))
             if case is not None:
                 yield case
 
-    def _partner(self, index: int) -> Picture:
-        """The next picture, round the folder, that is not the same as this one."""
-        mine, total = self.pictures[index], len(self.pictures)
-        others = (self.pictures[(index + step) % total] for step in range(1, total))
-        return next(other for other in others if not mine.same_as(other))
+    @cached_property
+    def _others(self) -> list[Picture]:
+        """For each picture the next one, round the folder, that shows something else.
+
+        Found from behind, so that each is compared with its neighbour alone: what differs from a copy differs from it.
+        """
+        total = len(self.pictures)
+        differs = [not picture.same_as(self.pictures[(i + 1) % total]) for i, picture in enumerate(self.pictures)]
+        others: list[Picture] = [self.pictures[0]] * total
+        following = self.pictures[0]
+        for i in reversed(range(2 * total)):  # twice round: the last pictures look for theirs among the first
+            if differs[i % total]:
+                following = self.pictures[(i + 1) % total]
+            others[i % total] = following
+        return others
 
 
 def list_folder(folder: Path) -> list[Path]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _HEADINGS = {"A": "text only", "B": "+ image hash", "C": "full"}
 _WIDE = 110
+_NARROW_CELL = 12
 # the two rules of a table in ASCII, for where no other character may be
 _PLAIN = box.Box("    \n    \n -- \n    \n    \n -- \n    \n    \n", ascii=True)
 _STYLES = {"true_hit": "green", "false_hit": "bold red", "safe_miss": ""}
@@ -88,9 +89,14 @@ def _saved_rows(result: ScenarioResult, *, wide: bool) -> Iterator[tuple[str, li
     tokens, blocks, memory = "prefill_tokens_saved", "kv_blocks_reused", "memory_saved_bytes"
     if wide:
         yield "saved: tokens, blocks, bytes", row(lambda n: f"{n[tokens]:,}, {n[blocks]:,}, {n[memory]:,}")
+        return
+    both = row(lambda n: f"{n[tokens]:,}, {n[blocks]:,}")
+    if max(map(len, both)) <= _NARROW_CELL:
+        yield "saved: tokens, blocks", both
     else:
-        yield "saved: tokens, blocks", row(lambda n: f"{n[tokens]:,}, {n[blocks]:,}")
-        yield "saved: bytes", row(lambda n: f"{n[memory]:,}")
+        yield "saved: tokens", row(lambda n: f"{n[tokens]:,}")
+        yield "saved: blocks", row(lambda n: f"{n[blocks]:,}")
+    yield "saved: bytes", row(lambda n: f"{n[memory]:,}")
 
 
 def _verdict(tally: Tally, by: str = "by_image") -> Text:
