@@ -52,7 +52,7 @@ _UNION_BRANCH = re.compile(r"(str|bytes|list\[.*\])\Z")  # how pydantic's places
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, protected_namespaces=())
 
 
 class Digest(_Model):

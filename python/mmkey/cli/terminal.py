@@ -28,9 +28,9 @@ def say(where: Console, line: str, style: str = "") -> None:
 
 
 class Bars:
-    """Progress bars on a terminal's stderr; on anything else nothing is drawn."""
+    """Progress bars; without a Progress nothing is drawn."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress | None) -> None:
         self._progress = progress
 
     def over(self, label: str, sequence: Sequence[T]) -> Iterator[T]:
@@ -42,13 +42,18 @@ class Bars:
 
     def steps(self, label: str, total: int) -> Callable[[], None]:
         """A function to call after each of ``total`` steps."""
-        task = self._progress.add_task(label, total=total)
-        return lambda: self._progress.advance(task)
+        if self._progress is None:
+            return lambda: None
+        advance, task = self._progress.advance, self._progress.add_task(label, total=total)
+        return lambda: advance(task)
 
 
 @contextmanager
 def bars(where: Console, *, shown: bool) -> Iterator[Bars]:
-    """Progress bars while the block runs; they vanish at its end."""
+    """Progress bars while the block runs, if ``where`` is a terminal; they vanish at its end."""
+    if not (shown and where.is_terminal):
+        yield Bars(None)
+        return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=where, transient=True, disable=not (shown and where.is_terminal)) as progress:
+    with Progress(*columns, console=where, transient=True) as progress:
         yield Bars(progress)
