@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <unordered_set>
 #include <utility>
 
 namespace py = pybind11;
@@ -28,9 +29,13 @@ mmkey::Sampling to_sampling(const py::object& given) {
     mmkey::Sampling sampling;
     const py::dict entries = to_dict(given, "sampling");
     py::dict other;
+    std::unordered_set<std::string> names;
     for (const auto& [key, value] : entries) {
-        const std::string name = PyUnicode_Check(key.ptr()) ? to_text(key, "sampling") : "";
+        const bool is_text = PyUnicode_Check(key.ptr());
+        const std::string name = is_text ? to_text(key, "sampling") : "";
         const auto field = "sampling." + name;
+        if (is_text && !names.insert(name).second)
+            throw mmkey::InvalidRequest("sampling", "holds the key " + shown(key) + " twice");
         if (name == "frame_indices") {
             if (value.is_none()) continue;
             const auto indices = to_token_ids(value, field);
@@ -63,6 +68,10 @@ std::shared_ptr<ItemMetadata> make_metadata(const py::object& modality, const py
     if (!sampling.is_none()) fields.sampling = to_sampling(sampling);
     fields.processing = to_entries(processing, "processing");
     return std::make_shared<ItemMetadata>(std::move(fields));
+}
+
+std::vector<std::uint32_t> frame_indices(const ItemMetadata& item) {
+    return item.fields().sampling ? item.fields().sampling->frame_indices : std::vector<std::uint32_t>();
 }
 
 py::object to_tuple(const std::optional<std::vector<std::uint64_t>>& numbers) {
@@ -110,6 +119,8 @@ void bind_request(py::module_& m) {
         .def_property_readonly("patch_grid", [](const ItemMetadata& i) { return to_tuple(i.fields().patch_grid); })
         .def_property_readonly("num_visual_tokens", [](const ItemMetadata& i) { return i.fields().num_visual_tokens; })
         .def_property_readonly("modality", [](const ItemMetadata& i) { return names::text(mmkey::name(i.modality())); })
+        .def_property_readonly("frame_indices",
+                               [](const ItemMetadata& i) { return py::tuple(py::cast(frame_indices(i))); })
         .def_property_readonly("encoded", [](const ItemMetadata& i) {
             return py::bytes(reinterpret_cast<const char*>(i.encoded().data()), i.encoded().size());
         });

@@ -1,9 +1,14 @@
 // The errors that only a binding can meet: objects of a type that no value can be made of.
 #pragma once
 
+#include <pybind11/pybind11.h>
+
 #include <exception>
 #include <string>
 #include <utility>
+
+/// A wrong value for a message: its repr in one line, cut short.
+std::string shown(pybind11::handle object);
 
 /// Becomes mmkey.errors.UnsupportedType.
 class UnsupportedType : public std::exception {

@@ -24,17 +24,6 @@ constexpr auto ids_allowed = "a list, tuple or one-dimensional array of integers
 
 std::string at(const std::string& field, std::size_t i) { return field + "[" + std::to_string(i) + "]"; }
 
-std::string shown(py::handle object) {
-    std::string text = py::repr(object);
-    if (text.size() > 80) {
-        text.resize(80);
-        while (!text.empty() && (text.back() & 0xc0) == 0x80) text.pop_back();
-        if (!text.empty() && (text.back() & 0x80)) text.pop_back();
-        text += "...";
-    }
-    return text;
-}
-
 std::string type_name(py::handle object) { return Py_TYPE(object.ptr())->tp_name; }
 
 py::object numpy(const char* name) { return py::module_::import("numpy").attr(name); }
@@ -165,7 +154,8 @@ TokenIds from_buffer(py::handle object, const std::string& field) {
 bool is_byte_string(py::handle object) {
     if (PyBytes_Check(object.ptr()) || PyByteArray_Check(object.ptr())) return true;
     if (type_name(object) == "mmap.mmap") return true;
-    if (!PyMemoryView_Check(object.ptr())) return false;
+    // A view of bytes as wider integers, by cast(), is an array like any other.
+    if (!PyMemoryView_Check(object.ptr()) || PyMemoryView_GET_BUFFER(object.ptr())->itemsize != 1) return false;
     PyObject* base = PyMemoryView_GET_BASE(object.ptr());
     return base != nullptr && is_byte_string(base);
 }
@@ -182,6 +172,18 @@ py::object as_array(py::handle object, const std::string& field) {
     }
     if (py::hasattr(object, "__array_interface__")) return numpy("asarray")(object);
     throw UnsupportedType(field, "is a " + type_name(object) + "; allowed is " + ids_allowed);
+}
+
+/// A list or tuple as it is, an array as a list. Dates and time spans are no numbers, though some become ints in one.
+py::object to_list(py::handle object, const std::string& field, const char* allowed) {
+    if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) return py::reinterpret_borrow<py::object>(object);
+    const auto wrong = [&] { return UnsupportedType(field, shown(object) + " is not " + allowed); };
+    if (!py::hasattr(object, "tolist")) throw wrong();
+    const py::object kind = py::getattr(py::getattr(object, "dtype", py::none()), "kind", py::none());
+    if (kind.equal(py::str("m")) || kind.equal(py::str("M"))) throw wrong();
+    py::object list = object.attr("tolist")();
+    if (!PyList_Check(list.ptr())) throw wrong();
+    return list;
 }
 
 }  // namespace
@@ -210,15 +212,14 @@ TokenIds to_token_ids(py::handle object, const std::string& field) {
                               "is a byte string, which is not a list of ids; allowed is " + std::string(ids_allowed));
     if (py::isinstance(object, py::module_::import("numpy.ma").attr("MaskedArray")))
         throw UnsupportedType(field, "is a masked array; allowed is " + std::string(ids_allowed));
-    if (PyObject_CheckBuffer(object.ptr())) {
-        try {
-            return from_buffer(object, field);
-        } catch (const py::error_already_set& error) {
-            // NumPy refuses to export what no buffer format can tell: datetimes and the like.
-            throw UnsupportedType(field, "cannot be read as a buffer: " + std::string(py::str(error.value())));
-        }
+    const bool is_buffer = PyObject_CheckBuffer(object.ptr());
+    try {
+        return is_buffer ? from_buffer(object, field) : from_buffer(as_array(object, field), field);
+    } catch (const py::error_already_set& error) {
+        // NumPy refuses to export what no buffer format can tell (datetimes and the like), and to import from DLPack
+        // what it has no dtype for.
+        throw UnsupportedType(field, "cannot be read as an array: " + std::string(py::str(error.value())));
     }
-    return from_buffer(as_array(object, field), field);
 }
 
 std::vector<std::int64_t> to_slots(py::handle object, const std::string& field) {
@@ -252,13 +253,7 @@ std::vector<std::int64_t> to_slots(py::handle object, const std::string& field) 
 
 std::optional<std::vector<std::uint64_t>> to_numbers(py::handle object, const std::string& field) {
     if (object.is_none()) return {};
-    py::object sequence = py::reinterpret_borrow<py::object>(object);
-    if (!PyList_Check(object.ptr()) && !PyTuple_Check(object.ptr())) {
-        if (!py::hasattr(object, "tolist") || py::isinstance<py::str>(object))
-            throw UnsupportedType(field, shown(object) + " is not a list of integers");
-        sequence = object.attr("tolist")();
-        if (!PyList_Check(sequence.ptr())) throw UnsupportedType(field, shown(object) + " is not a list of integers");
-    }
+    const py::object sequence = to_list(object, field, "a list of integers");
     std::vector<std::uint64_t> numbers;
     std::size_t i = 0;
     for (const py::handle number : sequence) numbers.push_back(to_uint(number, at(field, i++)));
@@ -267,14 +262,7 @@ std::optional<std::vector<std::uint64_t>> to_numbers(py::handle object, const st
 
 std::optional<std::vector<mmkey::Range>> to_layout(py::handle object, const std::string& field) {
     if (object.is_none()) return {};
-    py::object sequence = py::reinterpret_borrow<py::object>(object);
-    if (!PyList_Check(object.ptr()) && !PyTuple_Check(object.ptr())) {
-        if (!py::hasattr(object, "tolist") || py::isinstance<py::str>(object))
-            throw UnsupportedType(field, shown(object) + " is not a list of (offset, length) pairs");
-        sequence = object.attr("tolist")();
-        if (!PyList_Check(sequence.ptr()))
-            throw UnsupportedType(field, shown(object) + " is not a list of (offset, length) pairs");
-    }
+    const py::object sequence = to_list(object, field, "a list of (offset, length) pairs");
     std::vector<mmkey::Range> layout;
     std::size_t i = 0;
     for (const py::handle pair : sequence) {

@@ -26,10 +26,10 @@ T parse(pybind11::handle text, const char* field, const std::array<T, N>& all, N
             if (utf8 != nullptr && std::string_view(utf8, std::size_t(size)) == name_of(member)) return member;
             allowed += (allowed.empty() ? "" : ", ") + std::string(name_of(member));
         }
-        throw mmkey::InvalidRequest(field, std::string(pybind11::repr(text)) + " is unknown; allowed are " + allowed);
+        throw mmkey::InvalidRequest(field, shown(text) + " is unknown; allowed are " + allowed);
     }
     for (const T member : all) allowed += (allowed.empty() ? "" : ", ") + std::string(name_of(member));
-    throw UnsupportedType(field, std::string(pybind11::repr(text)) + " is not text; allowed are " + allowed);
+    throw UnsupportedType(field, shown(text) + " is not text; allowed are " + allowed);
 }
 
 inline mmkey::Algorithm algorithm(pybind11::handle text, const char* field = "algorithm") {

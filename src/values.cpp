@@ -4,6 +4,8 @@
 #include "mmkey/error.h"
 
 #include <cmath>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 namespace py = pybind11;
@@ -27,6 +29,13 @@ struct Path {
     }
 };
 
+/// A view of wider numbers is no byte string: it could be told from its bytes.
+bool is_byte_view(PyObject* object) {
+    if (!PyMemoryView_Check(object)) return false;
+    const Py_buffer* view = PyMemoryView_GET_BUFFER(object);
+    return view->ndim == 1 && (view->format == nullptr || std::string_view(view->format) == "B");
+}
+
 bool is_mapping(py::handle object) {
     return PyDict_Check(object.ptr()) || py::isinstance(object, py::module_::import("collections.abc").attr("Mapping"));
 }
@@ -42,7 +51,7 @@ class Converter {
         if (PyLong_Check(o)) return integer(object, path);
         if (PyFloat_Check(o)) return Value::real(PyFloat_AS_DOUBLE(o));
         if (PyUnicode_Check(o)) return Value::text(to_text(object, path.text(field_)));
-        if (PyBytes_Check(o) || PyByteArray_Check(o) || PyMemoryView_Check(o)) return byte_string(object, path);
+        if (PyBytes_Check(o) || PyByteArray_Check(o) || is_byte_view(o)) return byte_string(object, path);
         if (PyList_Check(o) || PyTuple_Check(o)) return list(object, path, level);
         if (const auto scalar = numpy_scalar(object)) return convert(scalar, path, level);
         if (is_mapping(object)) return Value::map(entries(object, path, level));
@@ -52,16 +61,18 @@ class Converter {
     Value::Entries entries(py::handle mapping, const Path& path, unsigned level) const {
         check_level(path, level);
         Value::Entries found;
+        std::unordered_set<std::string> names;
         // Pairs of its own, since converting a value may run code that changes the mapping.
         const py::list pairs(mapping.attr("items")());
         for (const py::handle pair : pairs) {
             const auto both = py::reinterpret_borrow<py::tuple>(pair);
             const py::object key = both[0];
             if (!PyUnicode_Check(key.ptr()))
-                throw UnsupportedType(path.text(field_),
-                                      "has the key " + std::string(py::repr(key)) + "; keys are text");
+                throw UnsupportedType(path.text(field_), "has the key " + shown(key) + "; keys are text");
             const Path inner{&path, key};
             std::string name = to_text(key, path.text(field_));
+            if (!names.insert(name).second)  // by a subclass of str that is equal to itself alone
+                throw InvalidRequest(path.text(field_), "holds the key " + shown(key) + " twice");
             found.emplace_back(std::move(name), convert(both[1], inner, level + 1));
         }
         return found;
@@ -75,12 +86,14 @@ class Converter {
     }
 
     Value integer(py::handle object, const Path& path) const {
-        const py::object number = py::reinterpret_steal<py::object>(PyNumber_Index(object.ptr()));
-        if (!number) throw py::error_already_set();
-        const py::object flipped = py::reinterpret_steal<py::object>(PyNumber_Invert(number.ptr()));
-        if (!flipped) throw py::error_already_set();
-        const bool negative = py::cast<bool>(number.attr("__lt__")(0));
-        const std::uint64_t argument = PyLong_AsUnsignedLongLong((negative ? flipped : number).ptr());
+        // By int's own functions: a subclass counts as the int that it is, whatever its operators say.
+        int overflow = 0;
+        const long long small = PyLong_AsLongLongAndOverflow(object.ptr(), &overflow);
+        const bool negative = overflow != 0 ? overflow < 0 : small < 0;
+        auto magnitude = py::reinterpret_borrow<py::object>(object);
+        if (negative) magnitude = py::reinterpret_steal<py::object>(PyLong_Type.tp_as_number->nb_invert(object.ptr()));
+        if (!magnitude) throw py::error_already_set();
+        const std::uint64_t argument = PyLong_AsUnsignedLongLong(magnitude.ptr());
         if (argument == UINT64_MAX && PyErr_Occurred()) {
             PyErr_Clear();
             throw InvalidRequest(path.text(field_), "is an integer outside [-2**64, 2**64 - 1]");
@@ -156,7 +169,7 @@ Value to_map(py::handle mapping, const std::string& field) {
 }
 
 std::string to_text(py::handle object, const std::string& field) {
-    if (!PyUnicode_Check(object.ptr())) throw UnsupportedType(field, std::string(py::repr(object)) + " is not text");
+    if (!PyUnicode_Check(object.ptr())) throw UnsupportedType(field, shown(object) + " is not text");
     Py_ssize_t size;
     const char* utf8 = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
     if (utf8 == nullptr) {
@@ -179,8 +192,8 @@ std::optional<std::vector<std::uint8_t>> to_salt(py::handle object) {
 std::optional<double> to_rate(py::handle object, const std::string& field) {
     if (object.is_none()) return {};
     const auto rate = to_value(object, field).number();
-    if (!rate) throw UnsupportedType(field, std::string(py::repr(object)) + " is not a number");
+    if (!rate) throw UnsupportedType(field, shown(object) + " is not a number");
     if (!std::isfinite(*rate) || *rate <= 0)
-        throw InvalidRequest(field, std::string(py::repr(object)) + " is not a finite positive number");
+        throw InvalidRequest(field, shown(object) + " is not a finite positive number");
     return rate;
 }

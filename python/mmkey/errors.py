@@ -5,6 +5,15 @@ from __future__ import annotations
 __all__ = ["CapacityError", "HoldError", "InvalidRequest", "MmkeyError", "UnsupportedType"]
 
 
+def shown(value: object) -> str:
+    """A wrong value for a message: its repr in one line, cut short."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - an int of more than 4300 digits, or a repr that fails
+        return f"this {type(value).__name__}"
+    return " ".join(text.splitlines()) if len(text) <= 80 else f"{' '.join(text[:80].splitlines())}..."
+
+
 class MmkeyError(Exception):
     """The base of all errors of this package."""
 
@@ -17,6 +26,10 @@ class _FieldError(MmkeyError):
         #: The place of the offending value, as in ``items[1].patch_grid``.
         self.field = field
         self._problem = problem
+
+    def within(self, place: str) -> _FieldError:
+        """The same problem under the place where whoever caught it knows the value to stand."""
+        return type(self)(place, self._problem)
 
     def __reduce__(self) -> tuple[type, tuple[str, str]]:
         return type(self), (self.field, self._problem)
