@@ -11,6 +11,8 @@ import os
 import stat
 import sys
 import weakref
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,7 +20,7 @@ import numpy as np
 from .errors import InvalidRequest, UnsupportedType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 #: Files up to this many bytes are read whole and hashed in one batch with others; longer ones are streamed.
 WHOLE_FILE = 8 << 20
@@ -59,19 +61,24 @@ class Source:
         """What remains once it was hashed."""
         return self
 
+    def rereadable(self) -> Source:
+        """This source, or another of the same bytes that can be read more than once."""
+        return self
+
     def hint(self) -> object:
         """Something cheap and hashable that equal contents share."""
         return None
+
+
+class LetGoError(Exception):
+    """The bytes that a second algorithm asks for were let go of after the first."""
 
 
 class Gone(Source):
     """Bytes that were let go of."""
 
     def parts(self) -> Parts:
-        raise InvalidRequest(
-            "algorithm",
-            "is another than the one this content was hashed with, and its bytes were let go of; make a new Content",
-        )
+        raise LetGoError
 
     def __repr__(self) -> str:
         return "let go"
@@ -192,12 +199,22 @@ class Stream(Source):
 
     def __init__(self, file: Any) -> None:
         self._counted = _Counted(file)
+        self._begun = False
 
     def parts(self) -> None:
         return None
 
     def stream(self) -> io.RawIOBase:
+        # What is left after a reading that failed half way is not the content.
+        if self._begun:
+            raise InvalidRequest(
+                "content", "is a stream that an earlier attempt read from and failed; make a new Content"
+            )
+        self._begun = True
         return self._counted
+
+    def rereadable(self) -> Source:
+        return memory_source(io.BufferedReader(self.stream()).read())
 
     def let_go(self) -> Source:
         return Gone()
@@ -268,11 +285,22 @@ def _read_bytes(data: object) -> Parts:
     return Parts(None, data if view.c_contiguous else view.tobytes())
 
 
+def frozen(value: Any) -> Any:
+    """A copy of a map or another value of one that nobody can write to."""
+    if isinstance(value, Mapping):
+        return MappingProxyType({key: frozen(inner) for key, inner in value.items()})
+    if isinstance(value, (list, tuple)):
+        return tuple(frozen(inner) for inner in value)
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    return value
+
+
 # ---------------------------------------------------------------- arrays
 
 
 def array_source(array: object, attrs: Mapping[str, object] | None) -> Source:
-    attrs = {} if attrs is None else attrs
+    attrs = frozen({} if attrs is None else attrs)
 
     def read(held: object) -> Parts:
         return _array_parts(_to_numpy(held), attrs)
@@ -403,11 +431,11 @@ def picture_source(image: Any) -> Source:
         )
     if 0 in image.size:
         raise InvalidRequest("content", f"is a picture of size {image.size}, which holds no pixel")
+    image.load()  # now, since a lazily opened file may be closed by the time that it is hashed
     return Buffer(image, _picture_parts, image.size)
 
 
 def _picture_parts(image: Any) -> Parts:
-    image.load()
     width, height = image.size
     mode = image.mode
     data: Any

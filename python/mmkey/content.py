@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NoReturn, final
 import numpy as np
 
 from . import _core, _sources, hashing
-from .errors import InvalidRequest, UnsupportedType
+from .errors import InvalidRequest, UnsupportedType, shown
 
 __all__ = ["Content", "resolve"]
 
@@ -90,6 +90,7 @@ class Content:
         is; memory order, strides and byte order are not. Samples of audio need ``processing={"sampling_rate": ...}``
         in their item.
         """
+        _core.array_head("u1", (1,), {} if attrs is None else attrs, 1)  # what no map can hold is told at once
         return Content._make("array", _sources.array_source(array, attrs))
 
     @staticmethod
@@ -149,7 +150,7 @@ class Content:
         if isinstance(thing, str):
             raise UnsupportedType(
                 "content",
-                f"{thing!r} is ambiguous; use Content.from_file for a path, Content.opaque for an identifier",
+                f"{shown(thing)} is ambiguous; use Content.from_file for a path, Content.opaque for an identifier",
             )
         if (
             isinstance(thing, os.PathLike)
@@ -175,7 +176,8 @@ class Content:
         """
         if self._pinned is not None and algorithm in ALGORITHMS and algorithm != self._pinned.algorithm:
             raise InvalidRequest(
-                "algorithm", f"{algorithm!r} is not {self._pinned.algorithm!r}, of which this content's digest was made"
+                "algorithm",
+                f"{shown(algorithm)} is not {self._pinned.algorithm!r}, of which this content's digest was made",
             )
         return resolve((self,), algorithm)[0].digest
 
@@ -193,6 +195,8 @@ class Content:
             return False
         if self._pinned is not None and other._pinned is not None:
             return self._pinned.text() == other._pinned.text()
+        if not self._known and not other._known:
+            _hash_by_every_algorithm(self, other)
         # Whatever both know, or can still make, decides.
         by_knowledge = sorted(ALGORITHMS, key=lambda name: -((name in self._known) + (name in other._known)))
         verdicts = (self._equals_under(other, algorithm) for algorithm in by_knowledge)
@@ -208,7 +212,7 @@ class Content:
     def __hash__(self) -> int:
         # Only what equal contents share before any digest is known: size, dtype and shape, frames, identifier.
         if self._hint is None:
-            self.digest(next(iter(self._known), ALGORITHMS[0]))
+            _hash_by_every_algorithm(self)
         return hash((self.kind, self._hint))
 
     def __repr__(self) -> str:
@@ -218,8 +222,7 @@ class Content:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles as its digests: those known, or both where none is."""
         if not self._known:
-            for algorithm in ALGORITHMS:
-                self.digest(algorithm)
+            _hash_by_every_algorithm(self)
         digests = tuple((content.algorithm, content.digest) for content in self._known.values())
         restore = functools.partial(_unpickle, pinned=self._pinned is not None, hint=self._hint)
         return restore, (self.kind, digests)
@@ -258,25 +261,49 @@ def resolve(contents: Sequence[Content], algorithm: str, threads: int = 1) -> tu
     else:
         return tuple(found)
     if algorithm not in ALGORITHMS:
-        raise InvalidRequest("algorithm", f"{algorithm!r} is unknown; allowed are {', '.join(ALGORITHMS)}")
-    _hash_all(contents, algorithm, threads)
+        raise InvalidRequest("algorithm", f"{shown(algorithm)} is unknown; allowed are {', '.join(ALGORITHMS)}")
+    _hash_all(contents, (algorithm,), threads)
     return tuple(content._pinned or content._known[algorithm] for content in contents)
 
 
-def _hash_all(contents: Sequence[Content], algorithm: str, threads: int) -> None:
-    unknown = {id(c): c for c in contents if c._pinned is None and algorithm not in c._known}
+def _hash_all(contents: Iterable[Content], algorithms: tuple[str, ...], threads: int = 1) -> None:
+    """Hashes whatever of it is not known, by all of `algorithms` before anything is let go of."""
+    unknown = {id(c): c for c in contents if c._pinned is None and not c._known.keys() >= set(algorithms)}
     frames = [frame for c in unknown.values() if isinstance(c._source, _sources.Frames) for frame in c._source.frames]
     if frames:
-        resolve(frames, algorithm, threads)
+        _hash_all(frames, algorithms, threads)
     with contextlib.ExitStack() as locks:
         # In one order for all threads, so that two of them with the same contents never wait for each other.
         for key in sorted(unknown):
             locks.enter_context(unknown[key]._lock)
-        left = [c for c in unknown.values() if algorithm not in c._known]
-        digests = _digests(left, algorithm, threads)
-        for content, digest in zip(left, digests, strict=True):
-            content._known[algorithm] = _core.Content(content.kind, algorithm, digest)
-            content._put(_source=content._source.let_go())
+        try:
+            if len(algorithms) > 1:
+                for content in unknown.values():
+                    source = content._source.rereadable()
+                    content._put(_source=source, _hint=source.hint() if content._hint is None else content._hint)
+            for algorithm in algorithms:
+                left = [c for c in unknown.values() if algorithm not in c._known]
+                digests = _digests(left, algorithm, threads)
+                for content, digest in zip(left, digests, strict=True):
+                    content._known[algorithm] = _core.Content(content.kind, algorithm, digest)
+        finally:
+            for content in unknown.values():
+                if content._known:
+                    done = len(content._known) == len(ALGORITHMS)
+                    content._put(_source=_sources.Gone() if done else content._source.let_go())
+
+
+def _hash_by_every_algorithm(*contents: Content) -> None:
+    """For when it is not known yet which one an engine will ask for, and the bytes are about to be let go of."""
+    try:
+        _hash_all(contents, ALGORITHMS)
+    except InvalidRequest:  # frames that have one digest alone give no more
+        for content in contents:
+            for algorithm in ALGORITHMS:
+                with contextlib.suppress(InvalidRequest):
+                    content.digest(algorithm)
+            if not content._known:
+                raise
 
 
 def _digests(contents: list[Content], algorithm: str, threads: int) -> list[bytes]:
@@ -297,7 +324,15 @@ def _message(content: Content, algorithm: str) -> tuple[bytes, Any] | None:
     source = content._source
     if isinstance(source, _sources.Frames):
         return _core.frames_message(list(resolve(source.frames, algorithm))), b""
-    parts = source.parts()
+    try:
+        parts = source.parts()
+    except _sources.LetGoError:
+        known = ", ".join(content._known)
+        raise InvalidRequest(
+            "algorithm",
+            f"{algorithm!r} is not {known}, by which this content was hashed before its bytes were let go of; "
+            "make a new Content",
+        ) from None
     if parts is None:
         return None
     if parts.form is None:
