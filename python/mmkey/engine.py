@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 from . import _core
 from ._core import Prepared
 from .content import Content, resolve
-from .errors import InvalidRequest, UnsupportedType
-from .request import Item, Request
+from .errors import InvalidRequest, UnsupportedType, shown
+from .request import Frozen, Item, Request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +37,7 @@ Keys = NDArray[np.uint8]
 _NO_IDS: tuple[int, ...] = ()
 
 
-class KeyEngine:
+class KeyEngine(Frozen):
     """Makes keys by one strategy, for one model in one configuration. Immutable; any number of threads may share one.
 
     Args:
@@ -57,6 +58,12 @@ class KeyEngine:
 
     __slots__ = ("_core", "_threads", "algorithm", "block_size", "strategy")
 
+    strategy: str
+    algorithm: str
+    block_size: int
+    _core: _core.Engine
+    _threads: int
+
     def __init__(
         self,
         strategy: str,
@@ -71,13 +78,14 @@ class KeyEngine:
         threads: int = 1,
     ) -> None:
         name, adapter_revision = _split_adapter(adapter)
-        self._core = _core.Engine(
-            strategy, algorithm, block_size, model_id, config, revision, name, adapter_revision, salt
+        core = _core.Engine(strategy, algorithm, block_size, model_id, config, revision, name, adapter_revision, salt)
+        self._put(
+            _core=core,
+            _threads=_checked_threads(threads),
+            strategy=str.__str__(strategy),
+            algorithm=str.__str__(algorithm),
+            block_size=operator.index(block_size),
         )
-        self._threads = _checked_threads(threads)
-        self.strategy = strategy
-        self.algorithm = algorithm
-        self.block_size = block_size
 
     def prepare(self, request: Request, *, placeholder_ids: Any = _NO_IDS) -> Prepared:
         """Validates a request, hashes in one batch what of it is not hashed yet, and brings it to normal form.
@@ -109,6 +117,9 @@ class KeyEngine:
         Returns:
             uint8 array of shape (blocks, 32).
         """
+        # Told before anything is hashed: such a request has a key, and no blocks.
+        if isinstance(request, Request) and self.strategy == "B" and request.items and request.layout is None:
+            raise InvalidRequest("layout", "is None; block keys of a request with items need a layout")
         return self._core.block_keys(self._prepared(request), bool(partial))
 
     def chain(self, request: Request | Prepared) -> BlockChain:
@@ -181,7 +192,7 @@ def _contents(engine: KeyEngine, request: Request) -> tuple[_core.Content, ...]:
 def _split_adapter(adapter: object) -> tuple[Any, Any]:
     if isinstance(adapter, (tuple, list)):
         if len(adapter) != 2:
-            raise InvalidRequest("adapter", f"{adapter!r} is not a name or (name, revision)")
+            raise InvalidRequest("adapter", f"{shown(adapter)} is not a name or (name, revision)")
         if adapter[0] is None:
             raise UnsupportedType("adapter", "None is not text")
         return adapter[0], adapter[1]
@@ -190,9 +201,9 @@ def _split_adapter(adapter: object) -> tuple[Any, Any]:
 
 def _checked_threads(threads: object) -> int:
     if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)):
-        raise UnsupportedType("threads", f"{threads!r} is not an integer")
+        raise UnsupportedType("threads", f"{shown(threads)} is not an integer")
     if not 1 <= threads <= 1024:
-        raise InvalidRequest("threads", f"{threads!r} is not in [1, 1024]")
+        raise InvalidRequest("threads", f"{shown(threads)} is not in [1, 1024]")
     return int(threads)
 
 
@@ -213,8 +224,19 @@ def text_plus_image_hash_cache_key(
     """
     if isinstance(images, (str, bytes, bytearray, memoryview, Content)) or hasattr(images, "__array_interface__"):
         raise UnsupportedType("images", f"is a {type(images).__name__}; allowed is a list of contents")
-    items = [Item(content) for content in images]
+    try:
+        listed = list(images)
+    except TypeError:
+        raise UnsupportedType("images", f"is a {type(images).__name__}; allowed is a list of contents") from None
+    items = [_image_item(image, f"images[{i}]") for i, image in enumerate(listed)]
     return KeyEngine("B", algorithm=algorithm, salt=salt).key(Request(token_ids, items, None))
+
+
+def _image_item(image: object, place: str) -> Item:
+    try:
+        return Item(image)
+    except (InvalidRequest, UnsupportedType) as error:
+        raise error.within(place) from None
 
 
 def full_multimodal_cache_key(
@@ -264,7 +286,7 @@ def parse_key(text: str) -> KeyText:
     match = _KEY_TEXT.fullmatch(text)
     if match is None:
         raise InvalidRequest(
-            "text", f"{text!r} is not mmkey1:<A|B|C>:<request|block|partial>:<sha256|blake3>:<64 lowercase hex>"
+            "text", f"{shown(text)} is not mmkey1:<A|B|C>:<request|block|partial>:<sha256|blake3>:<64 lowercase hex>"
         )
     strategy, level, algorithm, digits = match.groups()
     return KeyText(bytes.fromhex(digits), strategy, algorithm, level)

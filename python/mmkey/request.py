@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-import numpy as np
-
 from . import _core
+from ._sources import frozen
 from .content import Content
 from .errors import UnsupportedType
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = ["Audio", "Image", "Item", "Request", "Video"]
 
 
-class _Frozen:
+class Frozen:
     """Attributes are set once, by the constructor."""
 
     __slots__ = ()
@@ -34,7 +34,7 @@ class _Frozen:
         raise AttributeError(f"{type(self).__name__} is immutable; {name} cannot be deleted")
 
 
-class Item(_Frozen):
+class Item(Frozen):
     """A picture, video, sound or prompt embedding in a prompt: its content and what its embeddings depend on besides.
 
     Immutable, compared by value, picklable. Strategies A and B need the content alone; C needs all that the modality
@@ -82,8 +82,8 @@ class Item(_Frozen):
         self._put(
             content=content if isinstance(content, Content) else Content.of(content),
             _metadata=metadata,
-            _sampling=None if sampling is None else _freeze(sampling),
-            _processing=_freeze(processing or {}),
+            _sampling=None if sampling is None else _frozen_sampling(sampling, metadata.frame_indices),
+            _processing=frozen(processing or {}),
         )
 
     @property
@@ -186,7 +186,7 @@ class Audio(_OfModality):
     _modality = "audio"
 
 
-class Request(_Frozen):
+class Request(Frozen):
     """A prompt: token ids with placeholders expanded, the items in it, and the ranges that they fill.
 
     Immutable (token ids are copied), compared by value, picklable.
@@ -254,7 +254,8 @@ class Request(_Frozen):
         return hash((self.token_ids.tobytes(), self.items, self.layout, self.order))
 
     def __repr__(self) -> str:
-        return f"Request({len(self)} tokens, {len(self.items)} items, layout={self.layout}, order={self.order})"
+        ranges = "no layout" if self.layout is None else f"{len(self.layout)} ranges"
+        return f"Request({len(self)} tokens, {len(self.items)} items, {ranges})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Request, (self.token_ids.copy(), self.items, self.layout, self.order)
@@ -277,17 +278,10 @@ def _checked_items(items: Sequence[Item]) -> tuple[Item, ...]:
     return found
 
 
-def _freeze(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return MappingProxyType({key: _freeze(inner) for key, inner in value.items()})
-    if isinstance(value, (list, tuple)):
-        return tuple(_freeze(inner) for inner in value)
-    if isinstance(value, (bytearray, memoryview)):
-        return bytes(value)
-    if isinstance(value, np.ndarray):
-        value = value.copy()
-        value.flags.writeable = False
-    return value
+def _frozen_sampling(sampling: Mapping[str, Any], frame_indices: tuple[int, ...]) -> Mapping[str, Any]:
+    """A copy, with the indices as they were read: an array of the caller's could be written to."""
+    read = {"frame_indices": frame_indices} if frame_indices else {}
+    return MappingProxyType({key: frozen(value) for key, value in sampling.items()} | read)
 
 
 def _thaw(value: Any) -> Any:
