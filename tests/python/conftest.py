@@ -1,12 +1,43 @@
-"""Fixtures that several test files use."""
+"""Shared by all tests: how Hypothesis runs here, and the fixtures that several test files use."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
+import logical
 from command_line import Within
+
+# A failure prints the seed and a blob that repeat it; MMKEY_EXAMPLES=2000 searches longer than a test run should.
+settings.register_profile(
+    "mmkey",
+    max_examples=int(os.environ.get("MMKEY_EXAMPLES", "60")),
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("mmkey")
+
+VECTORS = logical.load_vectors()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test of one `vector` runs for each of the published ones."""
+    if "vector" in metafunc.fixturenames:
+        metafunc.parametrize("vector", VECTORS, ids=str)
+
+
+@pytest.fixture(params=["sha256", "blake3"])
+def algorithm(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(params=[1, 16, 256])
+def block_size(request: pytest.FixtureRequest) -> int:
+    return request.param
 
 
 @pytest.fixture
