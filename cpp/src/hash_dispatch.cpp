@@ -264,9 +264,9 @@ const RowType& choose(const RowType (&rows)[n], std::string_view forced, Algorit
     return *chosen;
 }
 
-Dispatch select() {
-    const char* variable = std::getenv("MMKEY_FORCE_KERNEL");
-    const std::string_view forced = variable ? variable : "";
+}  // namespace
+
+Dispatch select_kernels(std::string_view forced) {
     Dispatch table{};
     const Sha256Serial& serial = choose(stream_rows, forced, Algorithm::sha256, "stream", table.choices).kernels;
     table.sha256.stream = serial.stream;
@@ -290,12 +290,11 @@ Dispatch select() {
     return table;
 }
 
-}  // namespace
-
 constinit std::atomic<const Dispatch*> chosen{nullptr};
 
 const Dispatch& choose_kernels() {
-    static const Dispatch table = select();
+    const char* variable = std::getenv("MMKEY_FORCE_KERNEL");
+    static const Dispatch table = select_kernels(variable ? variable : "");
     chosen.store(&table, std::memory_order_release);
     return table;
 }

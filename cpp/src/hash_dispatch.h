@@ -62,10 +62,14 @@ struct Dispatch {
     std::vector<KernelChoice> choices;
 };
 
-/// Null until the table is filled; it never changes afterwards.
+/// The table with the kernels of one ISA wherever it has them, or by default (""), each past its known answers. Throws
+/// std::runtime_error where an answer is wrong, or the ISA is none that this CPU and build run.
+Dispatch select_kernels(std::string_view isa);
+
+/// Null until the table is filled; tests alone change it afterwards.
 extern std::atomic<const Dispatch*> chosen;
 
-/// Fills the table, once, from rows listed widest first; whatever is chosen has passed its known answers.
+/// Fills the table, once, as MMKEY_FORCE_KERNEL says.
 const Dispatch& choose_kernels();
 
 /// The table in use. The first call throws std::runtime_error where MMKEY_FORCE_KERNEL names what this CPU or build lacks,
