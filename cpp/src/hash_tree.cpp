@@ -43,7 +43,7 @@ void hash_lanes(const TreeMode& mode, const std::uint8_t* in, std::size_t stride
         }
         if (step != 0 && counter == 0 && mode.first_chunk) lanes[0] = mode.first_chunk;
         std::uint32_t spare[max_lanes][8];
-        std::uint32_t(*to)[8] = busy == row->width ? out : spare;
+        std::uint32_t (*to)[8] = busy == row->width ? out : spare;
         const Blake3Batch batch{lanes, blocks, mode.key, 0, counters, full_blocks.value, last, flags, first, to[0]};
         row->run(&batch);
         if (to == spare) std::memcpy(out, spare, busy * sizeof *out);
