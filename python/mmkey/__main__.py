@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
 _NEEDED = {"typer": "typer", "rich": "rich", "pydantic": "pydantic", "PIL": "Pillow"}
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line and returns its exit code; ``argv`` is without the program's name."""
+def _run(argv: Sequence[str] | None) -> int:
     try:
         missing = [distribution for module, distribution in _NEEDED.items() if find_spec(module) is None]
         if missing:
@@ -30,6 +30,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("mmkey: interrupted", file=sys.stderr)
         return 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line and returns its exit code; ``argv`` is without the program's name."""
+    code = _run(argv)
+    if code == 130 and argv is None:
+        # After an interrupt within exec() of a string CPython ends by SIGINT, whatever is returned.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    return code
 
 
 if __name__ == "__main__":
