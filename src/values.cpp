@@ -65,6 +65,8 @@ class Converter {
         // Pairs of its own, since converting a value may run code that changes the mapping.
         const py::list pairs(mapping.attr("items")());
         for (const py::handle pair : pairs) {
+            if (!PyTuple_Check(pair.ptr()) || PyTuple_GET_SIZE(pair.ptr()) != 2)
+                throw UnsupportedType(path.text(field_), "is a map whose items are not pairs, but " + shown(pair));
             const auto both = py::reinterpret_borrow<py::tuple>(pair);
             const py::object key = both[0];
             if (!PyUnicode_Check(key.ptr()))

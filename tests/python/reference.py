@@ -207,11 +207,9 @@ def root(algorithm: str, strategy: str, block_size: int, scope_or_salt: bytes | 
 
 
 def block_key(algorithm: str, ids: list[int], spans: list[Any], parent: bytes) -> bytes:
-    for pad in range(64):
-        message = enc([Ids(ids), spans, bytes(pad), parent])
-        if (len(message) - 32) % 64 <= 23:
-            return digest(algorithm, message)
-    raise AssertionError("no pad")
+    ahead = head(4, 4) + enc(Ids(ids)) + enc(spans)
+    messages = (ahead + enc(bytes(pad)) + enc(parent) for pad in range(64))
+    return digest(algorithm, next(m for m in messages if (len(m) - 32) % 64 <= 23))
 
 
 class Keys(NamedTuple):

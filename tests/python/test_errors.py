@@ -125,6 +125,11 @@ class Unhashed(str):
         return self is other
 
 
+class Unpaired(dict):
+    def items(self):
+        return [1, 2]
+
+
 # Token ids
 
 NOT_IDS = {
@@ -507,6 +512,7 @@ NO_VALUES = {
     "a tuple as key": {("k",): 2},
     "a bool as key": {True: 2},
     "a key that stands twice": {Unhashed("k"): 1, Unhashed("k"): 2},
+    "a map whose items are no pairs": Unpaired(a=1),
     "32 levels inside the map": deep(32),
     "lists of 32 levels inside the map": nested_lists(32),
     "a map that holds itself": cycle(),
