@@ -129,7 +129,7 @@ def ident(path: Path) -> str:
 
 @pytest.mark.parametrize("path", sources("cpp/src/kernels/*"), ids=ident)
 def test_kernels_include_their_siblings_intrinsics_and_c_headers_only(path: Path) -> None:
-    siblings = {p.name for p in path.parent.glob("*.h")}
+    siblings = {p.name for p in path.parent.iterdir() if p.suffix in {".h", ".inc"}}
     assert set(includes(path)) <= siblings | C_HEADERS | INTRINSICS
 
 
