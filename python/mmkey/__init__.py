@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import metadata as _metadata
 from typing import TYPE_CHECKING
 
 from .content import Content
@@ -66,7 +65,9 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> str:
-    # Reading the version costs more than all the rest of the import, and few ask for it.
+    # What reads the version takes longer to import than all the rest, and few ask for it.
     if name == "__version__":
-        return _metadata.version("mmkey")
+        from importlib.metadata import version  # noqa: PLC0415
+
+        return version("mmkey")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
