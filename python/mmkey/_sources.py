@@ -285,8 +285,13 @@ def _read_bytes(data: object) -> Parts:
     return Parts(None, data if view.c_contiguous else view.tobytes())
 
 
+_SCALARS = frozenset({type(None), bool, int, float, str, bytes})
+
+
 def frozen(value: Any) -> Any:
     """A copy of a map or another value of one that nobody can write to."""
+    if type(value) in _SCALARS:  # most are; to ask the abstract class takes longer than all the rest
+        return value
     if isinstance(value, Mapping):
         return MappingProxyType({key: frozen(inner) for key, inner in value.items()})
     if isinstance(value, (list, tuple)):

@@ -147,6 +147,8 @@ class Content:
         """
         if isinstance(thing, Content):
             return thing
+        if type(thing) is bytes:
+            return Content.from_bytes(thing)
         if isinstance(thing, str):
             raise UnsupportedType(
                 "content",
