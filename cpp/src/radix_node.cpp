@@ -113,21 +113,25 @@ std::uint64_t fold(std::uint64_t a, std::uint64_t b) noexcept {
 template <class Pieces>
 std::uint64_t hash_block(const Node* parent, const std::uint32_t* tokens, std::uint64_t block_size, Pieces pieces,
                          std::uint64_t secret) noexcept {
-    std::uint64_t state = fold(reinterpret_cast<std::uintptr_t>(parent) ^ secret, 0x9e3779b97f4a7c15u);
+    constexpr std::uint64_t odd = 0x9e3779b97f4a7c15u;
+    std::uint64_t state = reinterpret_cast<std::uintptr_t>(parent) ^ secret;
     const auto mix = [&](std::uint64_t low, std::uint64_t high) { state = fold(low ^ secret, high ^ state); };
-    std::uint64_t words[2];
+    std::uint64_t words[4];
     std::uint64_t i = 0;
-    for (; i + 4 <= block_size; i += 4) {
+    std::uint64_t other = state * odd;  // a second lane, since each product waits for the one before
+    for (; i + 8 <= block_size; i += 8) {
         std::memcpy(words, tokens + i, sizeof words);
         mix(words[0], words[1]);
+        other = fold(words[2] ^ (secret * odd), words[3] ^ other);
     }
+    state ^= other;
     for (; i < block_size; ++i) mix(tokens[i], i);
     for (Piece piece = *pieces; piece.start < block_size; ++pieces, piece = *pieces) {
-        std::memcpy(words, piece.place->data(), sizeof words);
+        std::memcpy(words, piece.place->data(), 2 * sizeof *words);
         mix(words[0] ^ piece.start, words[1] ^ (std::min(piece.end, block_size) - piece.start));
         mix(piece.filled, 1);
     }
-    return fold(state ^ secret, 0x9e3779b97f4a7c15u);
+    return fold(state ^ secret, odd);
 }
 
 /// What a vector of `size` reserves to take `extra` more: exact at first, then in steps that make growth token by token

@@ -39,6 +39,11 @@ class Table {
         return nullptr;
     }
 
+    /// Starts to fetch where a search for `hash` begins.
+    void prefetch(std::uint64_t hash) const noexcept {
+        if (size_ != 0) __builtin_prefetch(&entries_[home(hash)]);
+    }
+
     /// Room for `extra` more entries, after which as many inserts cannot fail.
     void reserve(std::size_t extra) {
         std::size_t capacity = entries_.empty() ? smallest : entries_.size();

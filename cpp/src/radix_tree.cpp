@@ -33,11 +33,21 @@ std::size_t Tree::bytes() const noexcept {
 
 // ---- find
 
-Tree::Child Tree::find_child(const Node& node, const Query& query, std::size_t limit) const noexcept {
-    const std::uint64_t hash = block_hash(&node, query, secret_) & hash_mask_;
+Tree::Child Tree::find_child(const Node& node, std::uint64_t hash, const Query& query,
+                             std::size_t limit) const noexcept {
     Child child;
     children_.find(hash, [&](Node* candidate) {
-        if (candidate->parent == &node) child.same = same_blocks(*candidate, query, limit);
+        if (candidate->parent == &node) {
+            // Most often it matches whole: where to look below it is fetched while it is compared.
+            if (candidate->children != 0 && candidate->blocks() < limit) {
+                Query below = query;
+                below.advance(candidate->blocks());
+                child.hash_below = hash_of(candidate, below);
+                children_.prefetch(child.hash_below);
+            }
+            __builtin_prefetch(candidate->slots.data());
+            child.same = same_blocks(*candidate, query, limit);
+        }
         if (child.same == 0) {
             collisions_.fetch_add(1, std::memory_order_relaxed);
             return false;
@@ -54,13 +64,16 @@ Place Tree::find(const Prepared& request, std::size_t limit) const noexcept {
     if (tree == roots_.end()) return place;
     const Node* node = &tree->second;
     Query query(request, block_size_);
+    std::uint64_t hash = limit != 0 ? hash_of(node, query) : 0;
     while (place.blocks < limit) {
-        const Child child = find_child(*node, query, limit - place.blocks);
+        const Child child = find_child(*node, hash, query, limit - place.blocks);
         if (child.node == nullptr) break;
         place = {child.node, child.same, place.blocks + child.same};
         if (child.same < child.node->blocks()) break;
+        if (child.node->children == 0) break;
         query.advance(child.same);
         node = child.node;
+        hash = child.hash_below;
     }
     return place;
 }
@@ -219,7 +232,7 @@ Node* Tree::extend(Place place, const Prepared& request, std::span<const std::in
     try {
         auto node = std::make_unique<Node>();
         append(*node, query, slots);
-        node->hash = block_hash(base, query, secret_) & hash_mask_;
+        node->hash = hash_of(base, query);
         children_.insert(node->hash, node.get());
         link(*base, *node);
         node_bytes_ += node->bytes();

@@ -101,13 +101,17 @@ class Tree {
 
     struct Child {
         Node* node = nullptr;
-        std::size_t same = 0;  ///< its blocks that match, at least 1
+        std::size_t same = 0;          ///< its blocks that match, at least 1
+        std::uint64_t hash_below = 0;  ///< what to search for below it, if all of its blocks match
     };
 
     std::uint64_t hash_of(const Node& node) const noexcept {
         return block_hash(node, block_size_, secret_) & hash_mask_;
     }
-    Child find_child(const Node& node, const Query& query, std::size_t limit) const noexcept;
+    std::uint64_t hash_of(const Node* parent, const Query& query) const noexcept {
+        return block_hash(parent, query, secret_) & hash_mask_;
+    }
+    Child find_child(const Node& node, std::uint64_t hash, const Query& query, std::size_t limit) const noexcept;
     Table<Node*>::Entry* entry_of(const Node& node) noexcept;
 
     Node& root(const Digest& digest);
