@@ -1,5 +1,5 @@
-// The prefix index. Its own lock is never waited for by a thread that another waits for with the GIL, so calls that are
-// shorter than a hand-over of the GIL keep it.
+// The prefix index. Whoever holds its lock never waits for the GIL, so calls may keep the GIL while they wait for it. Those
+// shorter than a hand-over of the GIL do: two threads that hand it over for a match of a microsecond are slower than one.
 #include "errors.h"
 #include "integers.h"
 #include "mmkey/radix_events.h"
@@ -25,8 +25,8 @@ using mmkey::RadixIndex;
 
 namespace {
 
-constexpr std::size_t long_match = 32 * 1024;  // tokens
-constexpr std::size_t long_change = 4 * 1024;  // tokens
+constexpr std::size_t long_match = 256 * 1024;  // tokens: some 30 us
+constexpr std::size_t long_change = 4 * 1024;   // tokens
 
 struct Index {
     Index(const RadixIndex::Options& options, bool events)
@@ -93,6 +93,14 @@ auto without_gil(bool is_long, Work&& work) {
 
 py::array_t<std::int64_t> to_array(std::span<const std::int64_t> slots) {
     return py::array_t<std::int64_t>(py::ssize_t(slots.size()), slots.data());
+}
+
+/// Hands the vector over to the array.
+py::array_t<std::int64_t> to_array(std::vector<std::int64_t>&& slots) {
+    auto owned = std::make_unique<std::vector<std::int64_t>>(std::move(slots));
+    const py::capsule owner(owned.get(), [](void* vector) { delete static_cast<std::vector<std::int64_t>*>(vector); });
+    const std::vector<std::int64_t>& kept = *owned.release();
+    return py::array_t<std::int64_t>(py::ssize_t(kept.size()), kept.data(), owner);
 }
 
 py::bytes to_bytes(const Digest& digest) { return {reinterpret_cast<const char*>(digest.data()), digest.size()}; }
