@@ -24,13 +24,6 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
-def oracle(session: nox.Session) -> None:
-    """Run the tests that put the keys before tiny real models; installs torch and Transformers."""
-    session.install(".[test,oracle]")
-    session.run("pytest", "tests/python/test_study_oracle.py", *session.posargs, env={"MMKEY_REQUIRE_ORACLE": "1"})
-
-
-@nox.session
 def lint(session: nox.Session) -> None:
     """Run every pre-commit hook on every file."""
     session.install(".[dev]")
@@ -88,6 +81,13 @@ def bench(session: nox.Session) -> None:
     session.run(
         "pytest", "benchmarks", "--benchmark-enable", "--benchmark-only", "--benchmark-autosave", *session.posargs
     )
+
+
+@nox.session
+def bench_index(session: nox.Session) -> None:
+    """Measure the prefix index against its yardsticks, Dynamo's RadixTree among them; takes 3 GB and two minutes."""
+    session.install(".", "ai-dynamo-runtime")
+    session.run("python", "benchmarks/bench_index.py", *session.posargs)
 
 
 @nox.session(python=PYTHONS)
