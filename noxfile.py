@@ -24,6 +24,13 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def oracle(session: nox.Session) -> None:
+    """Run the tests that put the keys before tiny real models; installs torch and Transformers."""
+    session.install(".[test,oracle]")
+    session.run("pytest", "tests/python/test_study_oracle.py", *session.posargs, env={"MMKEY_REQUIRE_ORACLE": "1"})
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Run every pre-commit hook on every file."""
     session.install(".[dev]")

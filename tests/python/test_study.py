@@ -14,6 +14,7 @@ from rich.console import Console
 
 from command_line import Within, mmkey, mmkey_json
 from mmkey.__main__ import main
+from mmkey.study import keys
 from mmkey.study import run as study_run
 from mmkey.study.clips import open_clip, sample_by_stride, sample_to_the_end
 from mmkey.study.results import accept
@@ -154,9 +155,7 @@ def test_a_second_study_writes_the_same_bytes_again(out: Path, tmp_path: Path, w
 def test_run_json_says_with_what_the_study_was_run_and_defines_every_figure(out: Path) -> None:
     about = load(out / "run.json")
     figures = {k for e in load(out / "summary.json") for g in ("request", "prefix") for s in "ABC" for k in e[g][s]}
-    explained = {"true_hits", "false_hits", "safe_misses", "unsafe_reasons"}
-    explained |= {"full_identity_true_hits", "full_identity_false_hits"}
-    assert figures - explained <= set(about["definitions"])
+    assert figures <= set(about["definitions"])
     assert set(about["versions"]) == {"mmkey", "numpy", "Pillow", "python"}
     assert set(about["kernels"]) >= {"sha256", "blake3"}
 
@@ -199,33 +198,19 @@ def test_the_table_fits_the_terminal_and_marks_false_hits_without_colour(width: 
 # ---------------------------------------------------------------- a wrong engine is found out
 
 
-class _Broken:
-    """An engine whose keys are all alike: it would serve anything to anyone."""
-
-    def __init__(self, engine: Any) -> None:
-        self._engine = engine
-
-    def prepare(self, request: Any, **options: Any) -> Any:
-        return self._engine.prepare(request, **options)
-
-    def key(self, _: Any) -> bytes:
-        return bytes(32)
-
-    def block_keys(self, prepared: Any) -> Any:
-        return self._engine.block_keys(prepared) * 0
-
-
-def test_an_engine_that_gives_everything_one_key_fails_the_study(
+def test_an_engine_that_looks_at_no_media_fails_the_study(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    real = study_run._engine
-    monkeypatch.setattr(study_run, "_engine", lambda strategy, settings: _Broken(real(strategy, settings)))
+    real = keys.make_engine
+    monkeypatch.setattr(keys, "make_engine", lambda _, *rest: real("A", *rest))
     assert main(["study", "--out", str(tmp_path / "out")]) == 1
     assert capsys.readouterr().out.splitlines()[-1] == "FAIL"
     assert (tmp_path / "out/evidence.txt").read_text(encoding="utf-8").endswith("\nFAIL\n")
     summary = {e["scenario"]: e for e in load(tmp_path / "out/summary.json")}
-    assert summary["same_text_different_image"]["request"]["C"]["verdict"] == FALSE
-    assert summary["same_image_different_resize"]["request"]["C"]["full_identity_verdict"] == FALSE
+    assert summary["multi_image_different_order"]["request"]["C"]["verdict"] == FALSE
+    (variant,) = summary["same_image_different_resize"]["variants"]
+    assert variant["prefix"]["C"]["verdict"] == HIT
+    assert variant["prefix"]["C"]["full_identity_verdict"] == FALSE
     assert summary["same_image_different_question"]["prefix"]["C"]["blocks_reused"] == 21
     assert summary["same_text_same_image"]["request"]["C"]["verdict"] == HIT
 

@@ -1,4 +1,4 @@
-"""``mmkey study``: the seven scenarios, or the user's own pictures, and a verdict."""
+"""``mmkey study``: seven scenarios, or the user's own pictures; every single change; or a sweep of caches."""
 
 from __future__ import annotations
 
@@ -11,19 +11,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from mmkey.cli.output import CliError, at_least, choose, print_json
+from mmkey.cli import study_matrix, study_scenarios, study_sweep
+from mmkey.cli.output import CliError, at_least, choose
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from types import FrameType
-
-    from rich.console import Console
-
-    from mmkey.cli.terminal import Bars
-    from mmkey.study.clips import ClipFile
-    from mmkey.study.results import Acceptance, ScenarioResult
-    from mmkey.study.scenarios import Scenario
-    from mmkey.study.sources import Source
 
 EXAMPLE = "Example: mmkey study --images ~/photos --out results"
 
@@ -37,6 +30,16 @@ def study(
     video: Path | None = typer.Option(
         None, "--video", metavar="FILE", help="Use this clip, not a drawn one (needs the extra 'video')."
     ),
+    matrix: bool = typer.Option(False, "--matrix", help="Run every single change of one request instead."),
+    oracle: bool = typer.Option(
+        False, "--oracle", help="The matrix, and tiny real models as its judge (needs the extra 'oracle')."
+    ),
+    strategies: str = typer.Option("", "--strategies", metavar="A,B,C", help="Sweep: a stream through these caches."),
+    algorithms: str = typer.Option("", "--algorithms", metavar="NAME,...", help="Sweep: sha256, blake3 or both."),
+    block_sizes: str = typer.Option("", "--block-sizes", metavar="N,...", help="Sweep: tokens of a block."),
+    capacity: str = typer.Option("", "--capacity", metavar="N,...", help="Sweep: the most blocks stored."),
+    requests: int = typer.Option(5000, "--requests", metavar="N", help="Sweep: requests of the stream."),
+    seed: int = typer.Option(0, "--seed", metavar="N", help="Sweep: what the stream is drawn from."),
     algorithm: str = typer.Option("sha256", "--algorithm", metavar="NAME", help="sha256 or blake3."),
     block_size: int = typer.Option(12, "--block-size", metavar="N", help="Tokens of a KV block."),
     kv_bytes: int = typer.Option(256, "--kv-bytes", metavar="N", help="Bytes of KV of one token."),
@@ -44,96 +47,51 @@ def study(
 ) -> int:
     """Run seven scenarios through the three strategies: which of them serves another picture's KV?
 
-    Writes the inputs, a JSON file for each scenario, summary.json, run.json and evidence.txt.
+    Writes the inputs, a JSON file for each scenario, summary.json, run.json and evidence.txt. With --matrix or --oracle
+    matrix.json and oracle.json; with any of the sweep's lists sweep.json.
     Ends with PASS or FAIL, and exits with 1 on FAIL.
     """
-    from mmkey.cli.terminal import bars, console
-    from mmkey.study.results import Staging, accept, write_all
-    from mmkey.study.run import about_this_run, expected_cases, run_study
-    from mmkey.study.scenarios import BY_NAME
+    from mmkey.cli.terminal import console
+    from mmkey.study.keys import ALGORITHMS, STRATEGIES
     from mmkey.study.simulator import Settings
+    from mmkey.study.stream import Stream
+    from mmkey.study.sweep import configurations
 
     settings = Settings(
-        choose("--algorithm", algorithm, ("sha256", "blake3")),
+        choose("--algorithm", algorithm, ALGORITHMS),
         at_least("--block-size", block_size, 1),
         at_least("--kv-bytes", kv_bytes, 1),
     )
-    names = {choose("--scenario", name, tuple(BY_NAME)) for name in scenario} or set(BY_NAME)
-    chosen = [s for s in BY_NAME.values() if s.name in names]
     if not out_dir:
         raise CliError("--out: empty; name a folder")
-    out = Path(out_dir)
-    messages = console(stderr=True)
-    with _ends_on_sigterm(), Staging(out) as staging, bars(messages, shown=images is not None) as progress:
-        inputs = staging.folder / "inputs"
-        source, skipped = _source(images, chosen, inputs, progress, messages)
-        clip = _clip(video, chosen, inputs)
-        step = progress.steps("judging", expected_cases(chosen, source))
-        results = run_study(chosen, source, clip, settings, step)
-        acceptance = accept(results)
-        write_all(staging, results, acceptance, about_this_run(settings, source, skipped))
-    if as_json:
-        print_json([result.to_json() for result in results])
-    _conclude(results, acceptance, out, messages if as_json else console())
-    return 0 if acceptance.passed else 1
-
-
-def _conclude(results: Sequence[ScenarioResult], acceptance: Acceptance, out: Path, where: Console) -> None:
-    """The table on stdout (none beside JSON), where the files are, and PASS or FAIL as the last line."""
-    from mmkey.cli.terminal import say
-    from mmkey.study.table import print_table
-
-    if not where.stderr:
-        print_table(results, where)
-    for line in acceptance.lines:
-        say(where, line)
-    say(where, f"Results are in {out}.")
-    say(where, "PASS" if acceptance.passed else "FAIL", "bold green" if acceptance.passed else "bold red")
-
-
-def _source(
-    images: Path | None, chosen: Sequence[Scenario], inputs: Path, progress: Bars, messages: Console
-) -> tuple[Source, list[tuple[str, str]]]:
-    """The drawn pictures, or the user's folder looked through once; and what was skipped of it, told as it is found."""
-    from mmkey.cli.terminal import say
-    from mmkey.study.sources import DrawnPictures, FolderOfPictures, list_folder
-
-    if images is None:
-        return DrawnPictures(inputs), []
-    try:
-        paths = list_folder(images)
-    except (OSError, ValueError) as problem:
-        raise CliError(f"--images {images}: {_reason(problem)}") from None
-    skipped: list[tuple[str, str]] = []
-
-    def skip(name: str, reason: str) -> None:
-        skipped.append((name, reason))
-        say(messages, f"skipped {name}: {reason}")
-
-    source = FolderOfPictures.scan(images, progress.over("looking at pictures", paths), skip)
-    source.require(chosen)
-    return source, skipped
-
-
-def _clip(video: Path | None, chosen: Sequence[Scenario], inputs: Path) -> ClipFile | None:
-    from mmkey.study.clips import open_clip
-    from mmkey.study.run import drawn_clip
-
-    with_clip = [scenario for scenario in chosen if scenario.clip]
-    if not with_clip:
-        if video is not None:
-            raise CliError(f"--video {video}: none of the scenarios chosen shows a clip")
-        return None
-    if video is None:
-        return drawn_clip(inputs / with_clip[0].name)
-    try:
-        return open_clip(video, video.name)
-    except (OSError, ValueError) as problem:
-        raise CliError(f"--video {video}: {_reason(problem)}") from None
-
-
-def _reason(problem: Exception) -> str:
-    return (problem.strerror if isinstance(problem, OSError) else None) or str(problem)
+    lists = {
+        "--strategies": strategies,
+        "--algorithms": algorithms,
+        "--block-sizes": block_sizes,
+        "--capacity": capacity,
+    }
+    kinds: tuple[dict[str, object], ...] = (
+        {"--matrix": matrix, "--oracle": oracle},
+        {"--scenario": scenario, "--images": images, "--video": video},
+        {**lists},
+    )
+    asked = [next(name for name, value in kind.items() if value) for kind in kinds if any(kind.values())]
+    if len(asked) > 1:
+        raise CliError(f"{asked[1]}: not together with {asked[0]}")
+    out, messages = Path(out_dir), console(stderr=True)
+    with _ends_on_sigterm():
+        if matrix or oracle:
+            return study_matrix.matrix(settings, out, messages, with_oracle=oracle, as_json=as_json)
+        if any(lists.values()):
+            chosen = configurations(
+                study_sweep.names("--strategies", strategies or ",".join(STRATEGIES), STRATEGIES),
+                study_sweep.names("--algorithms", algorithms or algorithm, ALGORITHMS),
+                study_sweep.counts("--block-sizes", block_sizes or str(block_size)),
+                study_sweep.counts("--capacity", capacity) if capacity else [None],
+            )
+            stream = Stream(at_least("--requests", requests, 1), seed)
+            return study_sweep.sweep(stream, chosen, kv_bytes, out, messages, as_json=as_json)
+        return study_scenarios.scenarios(settings, scenario, images, video, out, messages, as_json=as_json)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 from mmkey.study.logical import LogicalItem, LogicalRequest, Scope
 
@@ -52,7 +52,7 @@ def compare(stored: LogicalRequest, wanted: LogicalRequest) -> Relation:
         shared = min(shared, first_token)
 
     images = []
-    mine, theirs = _by_appearance(stored), _by_appearance(wanted)
+    mine, theirs = stored.by_appearance(), wanted.by_appearance()
     for n in range(max(len(mine), len(theirs))):
         if n >= len(mine) or n >= len(theirs):
             request, listed = (stored, mine[n]) if n < len(mine) else (wanted, theirs[n])
@@ -85,24 +85,23 @@ def _fields_that_differ(a: LogicalItem | Scope, b: LogicalItem | Scope) -> list[
     return [name for name in names if not strictly_equal(getattr(a, name), getattr(b, name))]
 
 
+def frozen(value: object) -> Hashable:
+    """A value that is equal and hashes alike where a consumer could not tell: 1, 1.0 and True are three, NaN is one."""
+    if isinstance(value, Mapping):
+        return ("map", frozenset((name, frozen(inner)) for name, inner in value.items()))
+    if isinstance(value, (list, tuple)):
+        return ("list", *map(frozen, value))
+    if isinstance(value, float):  # hex() keeps the sign of zero
+        return (float, "nan" if math.isnan(value) else value.hex())
+    return (type(value), value)
+
+
 def strictly_equal(a: object, b: object) -> bool:
-    """Equality as a consumer could tell it: 1, 1.0 and True are three values, 0.0 and -0.0 two, NaN is one."""
-    if isinstance(a, Mapping) and isinstance(b, Mapping):
-        return a.keys() == b.keys() and all(strictly_equal(value, b[name]) for name, value in a.items())
-    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
-        return len(a) == len(b) and all(map(strictly_equal, a, b))
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, float) and isinstance(b, float):
-        return (math.isnan(a) and math.isnan(b)) or (a == b and math.copysign(1, a) == math.copysign(1, b))
-    return a == b
+    """Equality as a consumer could tell it."""
+    return frozen(a) == frozen(b)
 
 
 def _first_difference(a: tuple[int, ...], b: tuple[int, ...]) -> int | None:
     if a == b:
         return None
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-
-
-def _by_appearance(request: LogicalRequest) -> list[int]:
-    return list(dict.fromkeys(request.order))

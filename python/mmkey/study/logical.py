@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
     from pathlib import Path
 
 
@@ -19,6 +19,10 @@ class Media(Protocol):
     @property
     def name(self) -> str:
         """What results call it."""
+
+    @property
+    def hint(self) -> Hashable:
+        """Equal for media that show the same; what is told apart by it need not be compared."""
 
     def same_as(self, other: Media) -> bool:
         """Whether both show the same: equal encoded bytes, or else equal decoded pixels."""
@@ -37,10 +41,17 @@ class Picture:
     size: tuple[int, int]
     checksum: int
 
+    @property
+    def hint(self) -> Hashable:
+        """The size."""
+        return self.size
+
     def same_as(self, other: Media) -> bool:
         """Compares the files' bytes, then what they show."""
         from mmkey.study.pictures import same_file_bytes, same_pixels  # noqa: PLC0415 (pictures knows this module)
 
+        if isinstance(other, Pixels):
+            return other.same_as(self)
         if not isinstance(other, Picture):
             return False
         if self.path == other.path or same_file_bytes(self.path, other.path):
@@ -50,11 +61,63 @@ class Picture:
 
 
 @dataclass(frozen=True, eq=False)
+class Pixels:
+    """A decoded picture: an array [height, width, channels], or [height, width] for grey."""
+
+    array: Any
+    name: str
+
+    @property
+    def hint(self) -> Hashable:
+        """The size."""
+        return tuple(self.array.shape[:2])
+
+    def same_as(self, other: Media) -> bool:
+        """Compares dtype, shape and values; a file shows the same where it decodes to these pixels."""
+        from mmkey.study.pictures import decoded  # noqa: PLC0415 (pictures knows this module)
+
+        array = decoded(other.path) if isinstance(other, Picture) else getattr(other, "array", None)
+        if array is None or array.dtype != self.array.dtype or array.shape != self.array.shape:
+            return False
+        return bool((array == self.array).all())
+
+
+@dataclass(frozen=True, eq=False)
+class Digested:
+    """A picture of which a stream gives no more than the file's SHA-256: ``shows`` numbers what it shows.
+
+    Two files of one picture (another PNG level) have one ``shows`` and two digests.
+    """
+
+    shows: int
+    digest: bytes
+
+    @property
+    def name(self) -> str:
+        """The number."""
+        return f"picture {self.shows}"
+
+    @property
+    def hint(self) -> Hashable:
+        """The number."""
+        return self.shows
+
+    def same_as(self, other: Media) -> bool:
+        """Whether the number is the same."""
+        return isinstance(other, Digested) and self.shows == other.shows
+
+
+@dataclass(frozen=True, eq=False)
 class Clip:
     """The frames that were sampled from a clip: arrays [height, width, 3] of uint8, in order."""
 
     frames: tuple[Any, ...]
     name: str
+
+    @property
+    def hint(self) -> Hashable:
+        """The number of frames, and their size."""
+        return (len(self.frames), *(self.frames[0].shape if self.frames else ()))
 
     def same_as(self, other: Media) -> bool:
         """Compares frame by frame, pixel by pixel."""
@@ -115,5 +178,17 @@ class LogicalRequest:
         return cls(scope, text_ids, (*token_ids, *text_ids), items, tuple(layout), tuple(range(len(items))))
 
     def ranges_of(self, item: int) -> tuple[tuple[int, int], ...]:
-        """The ranges of one item, ascending."""
-        return tuple(r for r, which in zip(self.layout, self.order, strict=True) if which == item)
+        """The ranges of one item, ascending; where two touch they are one."""
+        found: list[tuple[int, int]] = []
+        for (offset, length), which in zip(self.layout, self.order, strict=True):
+            if which != item:
+                continue
+            if found and sum(found[-1]) == offset:
+                found[-1] = (found[-1][0], found[-1][1] + length)
+            else:
+                found.append((offset, length))
+        return tuple(found)
+
+    def by_appearance(self) -> list[int]:
+        """The items' numbers in the order in which they first appear in the prompt."""
+        return list(dict.fromkeys(self.order))

@@ -6,6 +6,7 @@ import warnings
 import zlib
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from PIL import Image, ImageDraw, ImageOps, UnidentifiedImageError
 
 from mmkey.study.logical import Picture
@@ -146,6 +147,16 @@ def same_pixels(a: Path, b: Path) -> bool:
             if (mine.size, _mode(mine)) != (theirs.size, _mode(theirs)):
                 return False
             return all(x == y for x, y in zip(_strips(mine), _strips(theirs), strict=True))
+
+
+def decoded(path: Path) -> np.ndarray[Any, Any]:
+    """A file's pixels as a viewer sees them: uint8 [height, width, 3], or 4 where there is transparency."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        with Image.open(path) as image:
+            upright = _upright(image)
+            transparent = "A" in upright.getbands() or "transparency" in upright.info
+            return np.asarray(upright.convert("RGBA" if transparent else "RGB"))
 
 
 def _upright(image: Image.Image) -> Image.Image:

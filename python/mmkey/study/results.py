@@ -1,4 +1,4 @@
-"""What a study finds: tallies by scenario, strategy and granularity, the acceptance, and the files they become."""
+"""What a study finds: counts by scenario, strategy and granularity, the acceptance, and the files they become."""
 
 from __future__ import annotations
 
@@ -10,31 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mmkey.study.caches import FALSE_HIT
+from mmkey.study.counts import Counts
 from mmkey.study.errors import StudyError
-from mmkey.study.simulator import GRANULARITIES, Settings, Verdict
+from mmkey.study.simulator import GRANULARITIES, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from mmkey.study.scenarios import Scenario
 
-DEFINITIONS: Mapping[str, str] = {
-    "verdict": "by image identity: true_hit (key found, pictures the same), false_hit (key found, pictures differ) or "
-    "safe_miss (key not found); of several lookups the worst: any false_hit, else any true_hit, else safe_miss",
-    "full_identity_verdict": "the same by full identity: everything that the reused KV depends on is the same",
-    "unsafe": "a hit that is true by image identity and false by full identity",
-    "request": "one key for the whole request; A and B are given the text ids alone (B also the contents), C the "
-    "expanded prompt with its layout",
-    "prefix": "the longest leading run of full blocks that are stored; every strategy is given the expanded prompt",
-    "prefill_tokens_saved": "tokens of the expanded prompts whose lookup is a true hit by both standards",
-    "kv_blocks_reused": "blocks of those prompts: tokens / block size, rounded up",
-    "memory_saved_bytes": "prefill_tokens_saved x KV bytes of one token",
-    "prefill_tokens_wrongly_reused": "tokens of the expanded prompts whose lookup is a false hit by full identity",
-    "blocks": "full blocks of the requests looked up",
-    "blocks_reused": "full blocks that the lookup found",
-    "blocks_wrongly_reused": "of these, blocks whose own KV depends on something that differs: the scope, a token up "
-    "to the block's end, an item begun by then (content, sizes, grid, sampling, processing, places)",
-}
 FALSE_HIT_EXPECTED = ("same_text_different_image", "multi_image_different_order")
 ACCEPTANCE = (
     "Acceptance: in same_text_different_image and in multi_image_different_order strategy A has false hits, B and C "
@@ -43,63 +28,19 @@ ACCEPTANCE = (
 
 
 @dataclass
-class Tally:
-    """The verdicts of one strategy at one granularity, over all cases of a scenario."""
-
-    verdicts: list[Verdict] = field(default_factory=list)
-
-    def count(self, verdict: str, by: str = "by_image") -> int:
-        """How many lookups got a verdict, by either standard."""
-        return sum(getattr(v, by) == verdict for v in self.verdicts)
-
-    def worst(self, by: str = "by_image") -> str:
-        """The verdict that stands for all of them."""
-        return next((v for v in ("false_hit", "true_hit") if self.count(v, by)), "safe_miss")
-
-    def to_json(self, granularity: str, settings: Settings) -> dict[str, Any]:
-        """The numbers, by the names that DEFINITIONS explains."""
-        out: dict[str, Any] = {
-            "verdict": self.worst(),
-            "full_identity_verdict": self.worst("by_full"),
-            "unsafe": any(v.by_image == "true_hit" and v.by_full == "false_hit" for v in self.verdicts),
-            "true_hits": self.count("true_hit"),
-            "false_hits": self.count("false_hit"),
-            "safe_misses": self.count("safe_miss"),
-            "full_identity_true_hits": self.count("true_hit", "by_full"),
-            "full_identity_false_hits": self.count("false_hit", "by_full"),
-        }
-        if granularity == "request":
-            saved = [v for v in self.verdicts if v.by_image == v.by_full == "true_hit"]
-            tokens = sum(v.tokens for v in saved)
-            out |= {
-                "prefill_tokens_saved": tokens,
-                "kv_blocks_reused": sum(v.blocks for v in saved),
-                "memory_saved_bytes": tokens * settings.kv_bytes,
-                "prefill_tokens_wrongly_reused": sum(v.wrong_tokens for v in self.verdicts),
-            }
-        else:
-            out |= {
-                "blocks": sum(v.total_blocks for v in self.verdicts),
-                "blocks_reused": sum(v.blocks for v in self.verdicts),
-                "blocks_wrongly_reused": sum(v.wrong_blocks for v in self.verdicts),
-            }
-        return out | {"unsafe_reasons": sorted({reason for v in self.verdicts for reason in v.unsafe_reasons})}
-
-
-@dataclass
 class ScenarioResult:
-    """All tallies of one scenario; ``cases`` names what each case showed and how its requests differ."""
+    """All counts of one scenario, by granularity and strategy; ``cases`` names what each showed and how it differs."""
 
     scenario: Scenario
     settings: Settings
-    tallies: dict[str, dict[str, Tally]]
+    counts: dict[str, dict[str, Counts]]
     cases: list[dict[str, Any]] = field(default_factory=list)
     variants: list[ScenarioResult] = field(default_factory=list)
 
     @classmethod
     def empty(cls, scenario: Scenario, settings: Settings) -> ScenarioResult:
         """A result before its first case."""
-        return cls(scenario, settings, {g: {s: Tally() for s in settings.strategies} for g in GRANULARITIES})
+        return cls(scenario, settings, {g: {s: Counts() for s in settings.strategies} for g in GRANULARITIES})
 
     def to_json(self) -> dict[str, Any]:
         """One entry of summary.json."""
@@ -110,8 +51,8 @@ class ScenarioResult:
             "block_size": self.settings.block_size,
             "kv_bytes_per_token": self.settings.kv_bytes,
         }
-        for granularity, by_strategy in self.tallies.items():
-            out[granularity] = {s: tally.to_json(granularity, self.settings) for s, tally in by_strategy.items()}
+        for granularity, by_strategy in self.counts.items():
+            out[granularity] = {s: counts.to_json(self.settings.kv_bytes) for s, counts in by_strategy.items()}
         out["cases"] = self.cases
         if self.variants:
             out["variants"] = [variant.to_json() for variant in self.variants]
@@ -147,17 +88,19 @@ def accept(results: Iterable[ScenarioResult]) -> Acceptance:
         if name not in run:
             lines.append(f"      {name}: not run")
             continue
-        for granularity, by_strategy in run[name].tallies.items():
-            counts = {s: tally.count("false_hit") for s, tally in by_strategy.items()}
-            numbers = ", ".join(f"{s} {n}" for s, n in counts.items())
+        for granularity, by_strategy in run[name].counts.items():
+            found = {s: counts.by_image[FALSE_HIT] for s, counts in by_strategy.items()}
+            numbers = ", ".join(f"{s} {n}" for s, n in found.items())
             judge(
-                f"{name}, {granularity}: false hits {numbers} of {len(by_strategy['A'].verdicts)}",
-                holds=(counts["A"] > 0 or granularity == "prefix") and counts["B"] == counts["C"] == 0,
+                f"{name}, {granularity}: false hits {numbers} of {by_strategy['A'].lookups}",
+                holds=(found["A"] > 0 or granularity == "prefix") and found["B"] == found["C"] == 0,
             )
     everything = [r for result in run.values() for r in (result, *result.variants)]
-    verdicts = [v for r in everything for by_strategy in r.tallies.values() for v in by_strategy["C"].verdicts]
-    wrong = sum("false_hit" in {v.by_image, v.by_full} for v in verdicts)
-    judge(f"all that was run, by image and by full identity: false hits C {wrong} of {len(verdicts)}", holds=wrong == 0)
+    of_c = [by_strategy["C"] for r in everything for by_strategy in r.counts.values()]
+    lookups = sum(counts.lookups for counts in of_c)
+    # every hit that is false by image identity is false by full identity too
+    wrong = sum(max(counts.by_image[FALSE_HIT], counts.by_full[FALSE_HIT]) for counts in of_c)
+    judge(f"all that was run, by image and by full identity: false hits C {wrong} of {lookups}", holds=wrong == 0)
     return Acceptance(passed, tuple(lines))
 
 

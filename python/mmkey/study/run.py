@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import mmkey
 from mmkey.study.clips import ClipFile, draw_clip, open_clip
+from mmkey.study.counts import DEFINITIONS
 from mmkey.study.judge import compare
-from mmkey.study.results import DEFINITIONS, ScenarioResult
-from mmkey.study.scenarios import SCOPE, Case, Scenario, clip_case
-from mmkey.study.simulator import Cache, PrefixCache, RequestCache, Settings, items_of
+from mmkey.study.results import ScenarioResult
+from mmkey.study.scenarios import Case, Scenario, clip_case
+from mmkey.study.simulator import Settings, Simulator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -56,51 +57,28 @@ def _run_scenario(
     scenario: Scenario, cases: Iterable[Case], settings: Settings, progress: Callable[[], None]
 ) -> ScenarioResult:
     result = ScenarioResult.empty(scenario, settings)
-    engines = {strategy: _engine(strategy, settings) for strategy in settings.strategies}
     for case in cases:
-        _run_case(case, engines, result)
+        _run_case(case, result)
         progress()
     return result
 
 
-def _run_case(case: Case, engines: dict[str, mmkey.KeyEngine], result: ScenarioResult) -> None:
-    """A fresh cache for each strategy and granularity: store the first request, look up the second."""
-    relation = compare(case.first, case.second)
-    first, second = items_of(case.first), items_of(case.second)
-    settings = result.settings
-    verdicts: dict[str, dict[str, list[str]]] = {granularity: {} for granularity in result.tallies}
-    for strategy, engine in engines.items():
-        caches: dict[str, Cache] = {
-            "request": RequestCache(engine, strategy, settings),
-            "prefix": PrefixCache(engine, settings),
-        }
-        for granularity, cache in caches.items():
-            cache.store(case.first, first, 0)
-            verdict = cache.look_up(case.second, second, [relation])
-            result.tallies[granularity][strategy].verdicts.append(verdict)
-            verdicts[granularity][strategy] = [verdict.by_image, verdict.by_full]
+def _run_case(case: Case, result: ScenarioResult) -> None:
+    """Fresh caches: store the first request, look up the second."""
+    simulator = Simulator(result.settings.configurations)
+    simulator.store(case.first)
+    verdicts: dict[str, dict[str, list[str]]] = {granularity: {} for granularity in result.counts}
+    for (granularity, configuration), lookup in simulator.look_up(case.second).items():
+        result.counts[granularity][configuration.strategy].add(lookup)
+        verdicts[granularity][configuration.strategy] = [lookup.by_image, lookup.by_full]
     result.cases.append(
         {
             "first": list(case.media[0]),
             "second": list(case.media[1]),
             "tokens": [len(case.first.token_ids), len(case.second.token_ids)],
-            "differences": list(relation.differences),
+            "differences": list(compare(case.first, case.second).differences),
             "verdicts": verdicts,
         }
-    )
-
-
-def _engine(strategy: str, settings: Settings) -> mmkey.KeyEngine:
-    scope: dict[str, Any] = {}
-    if strategy == "C":
-        scope = {
-            "model_id": SCOPE.model_id,
-            "config": SCOPE.config,
-            "revision": SCOPE.revision,
-            "adapter": SCOPE.adapter,
-        }
-    return mmkey.KeyEngine(
-        strategy, algorithm=settings.algorithm, block_size=settings.block_size, salt=SCOPE.salt, **scope
     )
 
 

@@ -1,25 +1,26 @@
-"""The simulator: requests go through a cache under one strategy's keys, and each hit is put before the judge.
+"""The simulator: a stream of logical requests goes through any number of caches at once, and every hit is judged.
 
 Two granularities. *Request*: one key for the whole request; a hit saves its whole prefill. *Prefix*: the longest
-leading run of full blocks whose keys are stored. Keys come from the engine alone, verdicts from the judge alone.
+leading run of full blocks that are stored. Keys come from the engine alone, verdicts from the logical fields alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import mmkey
-from mmkey.study.logical import Clip, LogicalItem, LogicalRequest, Picture
-from mmkey.study.prefix_index import PrefixIndex
+from mmkey.study.caches import Cache, Configuration, Lookup, PrefixCache, RequestCache
+from mmkey.study.counts import Counts
+from mmkey.study.identity import Identities
+from mmkey.study.keys import STRATEGIES, KeyMaker
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
-    from mmkey.study.judge import Relation
+    from mmkey.study.logical import LogicalRequest
 
-STRATEGIES = ("A", "B", "C")
 GRANULARITIES = ("request", "prefix")
+_CACHES: dict[str, type[RequestCache | PrefixCache]] = {"request": RequestCache, "prefix": PrefixCache}
 
 
 @dataclass(frozen=True)
@@ -31,158 +32,43 @@ class Settings:
     kv_bytes: int = 256
     strategies: tuple[str, ...] = STRATEGIES
 
+    @property
+    def configurations(self) -> list[Configuration]:
+        """One unbounded cache for each strategy."""
+        return [Configuration(strategy, self.algorithm, self.block_size) for strategy in self.strategies]
 
-@dataclass(frozen=True)
-class Verdict:
-    """One lookup, judged. ``by_image`` and ``by_full`` are true_hit, false_hit or safe_miss.
 
-    ``tokens`` and ``blocks`` are what the hit gives back, right or wrong; ``wrong_blocks`` and ``wrong_tokens`` those
-    whose KV is another's by full identity.
+class Simulator:
+    """Caches of many configurations side by side, each empty at first, at one granularity or both.
+
+    ``counts[granularity, configuration]`` adds up what :meth:`look_up` and :meth:`serve` found.
     """
 
-    by_image: str
-    by_full: str
-    total_blocks: int
-    blocks: int
-    tokens: int
-    wrong_blocks: int
-    wrong_tokens: int
-    unsafe_reasons: tuple[str, ...]
+    def __init__(self, configurations: Iterable[Configuration], granularities: Iterable[str] = GRANULARITIES) -> None:
+        places = [(g, c) for g in granularities for c in dict.fromkeys(configurations)]
+        self._caches: dict[tuple[str, Configuration], Cache] = {(g, c): _CACHES[g](c) for g, c in places}
+        self.counts: dict[tuple[str, Configuration], Counts] = {place: Counts() for place in places}
+        self._identities = Identities(c.block_size for _, c in places)
+        self._maker = KeyMaker()
 
+    def store(self, request: LogicalRequest) -> None:
+        """Stores a request in every cache."""
+        keyed, identity = self._maker.open(request), self._identities.of(request)
+        for place, cache in self._caches.items():
+            self.counts[place].storing += cache.store(keyed, identity)
 
-def _verdict(*, found: bool, right: bool) -> str:
-    return "safe_miss" if not found else "true_hit" if right else "false_hit"
+    def look_up(self, request: LogicalRequest) -> dict[tuple[str, Configuration], Lookup]:
+        """Looks a request up in every cache; what each says, judged."""
+        keyed, identity = self._maker.open(request), self._identities.of(request)
+        found = {place: cache.look_up(keyed, identity) for place, cache in self._caches.items()}
+        for place, lookup in found.items():
+            self.counts[place].add(lookup)
+        return found
 
-
-# ---------------------------------------------------------------- from logical requests to the engine's
-
-
-def content_of(item: LogicalItem) -> mmkey.Content:
-    """A picture is its encoded file, read anew; a clip is the frames sampled from it."""
-    if isinstance(item.media, Picture):
-        return mmkey.Content.from_file(item.media.path)
-    if isinstance(item.media, Clip):
-        return mmkey.Content.from_frames([mmkey.Content.from_array(frame) for frame in item.media.frames])
-    raise TypeError(f"{type(item.media).__name__} is neither a Picture nor a Clip")
-
-
-def items_of(request: LogicalRequest) -> list[mmkey.Item]:
-    """The engine's items of a logical request, in its order."""
-    return [
-        mmkey.Item(
-            content_of(item),
-            modality=item.modality,
-            original_size=item.original_size,
-            resized_size=item.resized_size,
-            patch_grid=item.patch_grid,
-            num_visual_tokens=item.num_visual_tokens,
-            sampling=item.sampling,
-            processing=item.processing,
-        )
-        for item in request.items
-    ]
-
-
-def prompt(request: LogicalRequest, items: Sequence[mmkey.Item]) -> mmkey.Request:
-    """The expanded prompt with its layout: what every strategy is given for block keys, and C for its request key."""
-    return mmkey.Request(request.token_ids, items, request.layout, request.order)
-
-
-def text_alone(request: LogicalRequest, items: Sequence[mmkey.Item]) -> mmkey.Request:
-    """The text ids without placeholders, and no layout: what A and B are given for request keys."""
-    return mmkey.Request(request.text_ids, items, None)
-
-
-# ---------------------------------------------------------------- the caches
-
-
-class Cache(Protocol):
-    """A cache at one granularity: requests go in under numbers of the caller's, lookups come back judged."""
-
-    def store(self, request: LogicalRequest, items: Sequence[mmkey.Item], number: int) -> None:
-        """Stores a request under the caller's number for it."""
-
-    def look_up(self, request: LogicalRequest, items: Sequence[mmkey.Item], relations: Sequence[Relation]) -> Verdict:
-        """``relations[n]`` is the judge's comparison of stored request n with this one."""
-
-
-@dataclass
-class RequestCache:
-    """One key a request, first come first stored; ``settings`` give the counting rules."""
-
-    engine: mmkey.KeyEngine
-    strategy: str
-    settings: Settings
-    _stored: dict[bytes, int] = field(default_factory=dict)
-
-    def _prepare(self, request: LogicalRequest, items: Sequence[mmkey.Item]) -> mmkey.Prepared:
-        return self.engine.prepare((prompt if self.strategy == "C" else text_alone)(request, items))
-
-    def store(self, request: LogicalRequest, items: Sequence[mmkey.Item], number: int) -> None:
-        """Stores a request under the caller's number for it."""
-        self._stored.setdefault(self.engine.key(self._prepare(request, items)), number)
-
-    def look_up(self, request: LogicalRequest, items: Sequence[mmkey.Item], relations: Sequence[Relation]) -> Verdict:
-        """``relations[n]`` is the judge's comparison of stored request n with this one.
-
-        Blocks are those of the expanded prompt, the last one counted though it is not full.
-        """
-        prepared = self._prepare(request, items)
-        number = self._stored.get(self.engine.key(prepared))
-        tokens = len(request.token_ids)
-        blocks = -(-tokens // self.settings.block_size)
-        if number is None:
-            return Verdict("safe_miss", "safe_miss", blocks, 0, 0, 0, 0, tuple(prepared.unsafe))
-        relation = relations[number]
-        right = relation.same
-        return Verdict(
-            _verdict(found=True, right=relation.same_images),
-            _verdict(found=True, right=right),
-            blocks,
-            blocks,
-            tokens,
-            0 if right else blocks,
-            0 if right else tokens,
-            tuple(prepared.unsafe),
-        )
-
-
-@dataclass
-class PrefixCache:
-    """Full blocks by their keys, one slot a block; a slot remembers whose KV it holds."""
-
-    engine: mmkey.KeyEngine
-    settings: Settings
-    _index: PrefixIndex = field(init=False)
-    _owner: list[int] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._index = PrefixIndex(self.engine)
-
-    def store(self, request: LogicalRequest, items: Sequence[mmkey.Item], number: int) -> None:
-        """Stores a request's full blocks under the caller's number for it."""
-        blocks = len(request.token_ids) // self.settings.block_size
-        slots = range(len(self._owner), len(self._owner) + blocks)
-        self._owner += [number] * blocks
-        self._index.insert(self.engine.prepare(prompt(request, items)), slots)
-
-    def look_up(self, request: LogicalRequest, items: Sequence[mmkey.Item], relations: Sequence[Relation]) -> Verdict:
-        """Each reused block is judged by what its own KV depends on, the verdict by what all of them depend on."""
-        prepared = self.engine.prepare(prompt(request, items))
-        slots = self._index.match(prepared).slots
-        size, wrong, images_right = self.settings.block_size, 0, True
-        for block, slot in enumerate(slots):
-            relation, end = relations[self._owner[slot]], (block + 1) * size
-            wrong += end > relation.shared_tokens
-            images_right &= relation.same_images_within(end)
-        found = len(slots) > 0
-        return Verdict(
-            _verdict(found=found, right=images_right),
-            _verdict(found=found, right=wrong == 0),
-            len(request.token_ids) // size,
-            len(slots),
-            len(slots) * size,
-            wrong,
-            wrong * size,
-            tuple(prepared.unsafe),
-        )
+    def serve(self, request: LogicalRequest) -> None:
+        """Looks a request up, then stores it, as a server does: in every cache."""
+        keyed, identity = self._maker.open(request), self._identities.of(request)
+        for place, cache in self._caches.items():
+            counts = self.counts[place]
+            counts.add(cache.look_up(keyed, identity))
+            counts.storing += cache.store(keyed, identity)

@@ -13,24 +13,21 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from mmkey.study.results import ScenarioResult, Tally
+    from mmkey.study.counts import Counts
+    from mmkey.study.results import ScenarioResult
 
 _HEADINGS = {"A": "text only", "B": "+ image hash", "C": "full"}
 _WIDE = 110
 _NARROW_CELL = 12
 # the two rules of a table in ASCII, for where no other character may be
-_PLAIN = box.Box("    \n    \n -- \n    \n    \n -- \n    \n    \n", ascii=True)
-_STYLES = {"true_hit": "green", "false_hit": "bold red", "safe_miss": ""}
+PLAIN = box.Box("    \n    \n -- \n    \n    \n -- \n    \n    \n", ascii=True)
+_STYLES = {"true_hit": "green", "false_hit": "bold red", "safe_miss": "", "missed_reuse": "yellow"}
 
 
 def print_table(results: Sequence[ScenarioResult], console: Console) -> None:
     """Prints the verdicts of every scenario, strategy and granularity, and what the marks mean."""
     table = build(results, wide=console.width >= _WIDE, plain=not console.is_terminal)
-    with console.capture() as captured:
-        console.print(table)
-    for line in captured.get().splitlines():
-        console.file.write(line.rstrip() + "\n")
-    console.file.write("\n")
+    write_trimmed(table, console)
     settings = results[0].settings
     notes = (
         f"{settings.algorithm}; blocks of {settings.block_size:,} tokens; {settings.kv_bytes:,} bytes of KV a token.",
@@ -41,9 +38,18 @@ def print_table(results: Sequence[ScenarioResult], console: Console) -> None:
         console.print(Text(note, style="dim"))
 
 
+def write_trimmed(table: Table, console: Console) -> None:
+    """Prints a table without spaces at the ends of its lines, and an empty line after it."""
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        console.file.write(line.rstrip() + "\n")
+    console.file.write("\n")
+
+
 def build(results: Sequence[ScenarioResult], *, wide: bool, plain: bool) -> Table:
     """A heading row for each scenario, below it a row for each thing that was counted."""
-    table = Table(box=_PLAIN if plain else box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
+    table = Table(box=PLAIN if plain else box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
     table.add_column("scenario", no_wrap=True)
     strategies = list(results[0].settings.strategies)
     for strategy in strategies:
@@ -68,18 +74,17 @@ def _heading(result: ScenarioResult, name: str) -> list[Text]:
 
 
 def _rows(result: ScenarioResult, *, wide: bool) -> Iterator[tuple[str, list[Text]]]:
-    request = list(result.tallies["request"].values())
-    yield "request", [_verdict(tally) for tally in request]
-    if any(tally.worst() != tally.worst("by_full") for tally in request):
-        yield "request, full identity", [_verdict(tally, "by_full") for tally in request]
+    request = list(result.counts["request"].values())
+    yield "request", [_verdict(counts) for counts in request]
+    if any(counts.worst() != counts.worst("by_full") for counts in request):
+        yield "request, full identity", [_verdict(counts, "by_full") for counts in request]
     yield from _saved_rows(result, wide=wide)
-    prefix = list(result.tallies["prefix"].values())
-    total = sum(v.total_blocks for v in prefix[0].verdicts)
-    yield f"prefix: blocks of {total:,}", [_blocks(tally) for tally in prefix]
+    prefix = list(result.counts["prefix"].values())
+    yield f"prefix: blocks of {prefix[0].blocks:,}", [_blocks(counts) for counts in prefix]
 
 
 def _saved_rows(result: ScenarioResult, *, wide: bool) -> Iterator[tuple[str, list[Text]]]:
-    saved = [tally.to_json("request", result.settings) for tally in result.tallies["request"].values()]
+    saved = [counts.to_json(result.settings.kv_bytes) for counts in result.counts["request"].values()]
     if not any(counts["prefill_tokens_saved"] for counts in saved):
         return
 
@@ -99,23 +104,21 @@ def _saved_rows(result: ScenarioResult, *, wide: bool) -> Iterator[tuple[str, li
     yield "saved: bytes", row(lambda n: f"{n[memory]:,}")
 
 
-def _verdict(tally: Tally, by: str = "by_image") -> Text:
+def _verdict(counts: Counts, by: str = "by_image") -> Text:
     """The verdict, with a count where not all cases share it; a false hit has a mark beside its colour."""
-    worst = tally.worst(by)
-    count = tally.count(worst, by)
-    text = worst if count == len(tally.verdicts) else f"{worst} {count:,} of {len(tally.verdicts):,}"
+    worst = counts.worst(by)
+    count = getattr(counts, by)[worst]
+    text = worst if count == counts.lookups else f"{worst} {count:,} of {counts.lookups:,}"
     style = _STYLES[worst]
-    unsafe = by == "by_image" and worst == "true_hit" and tally.count("false_hit", "by_full")
     if worst == "false_hit":
         text = f"! {text}"
-    elif unsafe:
+    elif by == "by_image" and worst == "true_hit" and counts.by_full["false_hit"]:
         text, style = f"{text}, unsafe", "bold yellow"
     return Text(text, style=style)
 
 
-def _blocks(tally: Tally) -> Text:
-    reused = sum(v.blocks for v in tally.verdicts)
-    wrong = sum(v.wrong_blocks for v in tally.verdicts)
+def _blocks(counts: Counts) -> Text:
+    reused, wrong = counts.found_blocks, counts.wrong_blocks
     if wrong == 0:
         return Text(f"{reused:,}", style="green" if reused else "")
     return Text(f"! {wrong:,} wrong" if wrong == reused else f"! {reused:,}, {wrong:,} wrong", style="bold red")

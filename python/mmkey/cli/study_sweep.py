@@ -1,0 +1,62 @@
+"""``mmkey study --strategies ... --block-sizes ...``: one stream through caches of every combination."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mmkey.cli.output import CliError, at_least, choose, print_json, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from mmkey.study.caches import Configuration
+    from mmkey.study.stream import Stream
+
+
+def names(option: str, text: str, allowed: Sequence[str]) -> list[str]:
+    """A comma-separated list of names, each once."""
+    return list(dict.fromkeys(choose(option, part.strip(), allowed) for part in text.split(",")))
+
+
+def counts(option: str, text: str) -> list[int]:
+    """A comma-separated list of whole numbers of at least 1, each once."""
+    found = []
+    for part in text.split(","):
+        if not part.strip().isascii() or not part.strip().isdigit():
+            raise CliError(f"{option}: {shown(part.strip())} is not a whole number")
+        found.append(at_least(option, int(part), 1))
+    return list(dict.fromkeys(found))
+
+
+def sweep(
+    stream: Stream, chosen: Sequence[Configuration], kv_bytes: int, out: Path, messages: Console, *, as_json: bool
+) -> int:
+    """Runs the sweep and writes sweep.json. 1 where strategy C served another's KV, else 0."""
+    from mmkey.cli.terminal import bars, console, say
+    from mmkey.study.results import Staging
+    from mmkey.study.sweep import run_sweep
+    from mmkey.study.sweep_table import print_sweep
+
+    with Staging(out) as staging, bars(messages, shown=True) as progress:
+        results = run_sweep(stream, chosen, kv_bytes, progress.steps("requests", stream.requests))
+        staging.write_json("sweep.json", results)
+        staging.commit(last="sweep.json")
+    wrong = sum(
+        entry[granularity]["full_identity_false_hits"]
+        for entry in results["results"]
+        for granularity in ("request", "prefix")
+        if entry["strategy"] == "C"
+    )
+    where = messages if as_json else console()
+    if as_json:
+        print_json(results)
+    else:
+        print_sweep(results, where)
+    if any(entry["strategy"] == "C" for entry in results["results"]):
+        say(where, f"{'FAIL' if wrong else 'PASS'}  false hits of strategy C: {wrong:,}")
+    say(where, f"Results are in {out}.")
+    say(where, "FAIL" if wrong else "PASS", "bold red" if wrong else "bold green")
+    return 1 if wrong else 0
