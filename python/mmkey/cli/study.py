@@ -38,8 +38,8 @@ def study(
     algorithms: str = typer.Option("", "--algorithms", metavar="NAME,...", help="Sweep: sha256, blake3 or both."),
     block_sizes: str = typer.Option("", "--block-sizes", metavar="N,...", help="Sweep: tokens of a block."),
     capacity: str = typer.Option("", "--capacity", metavar="N,...", help="Sweep: the most blocks stored."),
-    requests: int = typer.Option(5000, "--requests", metavar="N", help="Sweep: requests of the stream."),
-    seed: int = typer.Option(0, "--seed", metavar="N", help="Sweep: what the stream is drawn from."),
+    requests: int | None = typer.Option(None, "--requests", metavar="N", help="Sweep: requests of the stream (5000)."),
+    seed: int | None = typer.Option(None, "--seed", metavar="N", help="Sweep: what the stream is drawn from (0)."),
     algorithm: str = typer.Option("sha256", "--algorithm", metavar="NAME", help="sha256 or blake3."),
     block_size: int = typer.Option(12, "--block-size", metavar="N", help="Tokens of a KV block."),
     kv_bytes: int = typer.Option(256, "--kv-bytes", metavar="N", help="Bytes of KV of one token."),
@@ -78,6 +78,9 @@ def study(
     asked = [next(name for name, value in kind.items() if value) for kind in kinds if any(kind.values())]
     if len(asked) > 1:
         raise CliError(f"{asked[1]}: not together with {asked[0]}")
+    for name, number in (("--requests", requests), ("--seed", seed)):
+        if number is not None and not any(lists.values()):
+            raise CliError(f"{name}: only with one of {', '.join(lists)}")
     out, messages = Path(out_dir), console(stderr=True)
     with _ends_on_sigterm():
         if matrix or oracle:
@@ -89,7 +92,7 @@ def study(
                 study_sweep.counts("--block-sizes", block_sizes or str(block_size)),
                 study_sweep.counts("--capacity", capacity) if capacity else [None],
             )
-            stream = Stream(at_least("--requests", requests, 1), seed)
+            stream = Stream(at_least("--requests", 5000 if requests is None else requests, 1), seed or 0)
             return study_sweep.sweep(stream, chosen, kv_bytes, out, messages, as_json=as_json)
         return study_scenarios.scenarios(settings, scenario, images, video, out, messages, as_json=as_json)
 

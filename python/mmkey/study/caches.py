@@ -136,6 +136,8 @@ class PrefixCache:
         self._present = np.zeros(0, np.int64)  # by number: how many slots hold that prefix
         self._free: list[int] = []
         self._slots = 0
+        # the last lookup, for the store that follows it; no other store may come between
+        self._matched: tuple[mmkey.Prepared | None, NDArray[np.int64]] = (None, np.empty(0, np.int64))
 
     def _prepared(self, request: KeyedRequest) -> tuple[mmkey.Prepared, int]:
         c = self._configuration
@@ -147,11 +149,16 @@ class PrefixCache:
         begun = perf_counter_ns()
         slots = self._index.match(prepared).slots
         matching = perf_counter_ns() - begun
+        self._matched = (prepared, slots)
         size = self._configuration.block_size
         full, images = identity.blocks[size]
         found, blocks = len(slots), len(full)
         wrong = int(np.count_nonzero(self._full[slots] != full[:found])) if found else 0
-        missed = max(0, self._longest_stored(full) - found) if found < blocks else 0
+        missed = 0
+        if found < blocks:
+            self._present = _grown(self._present, int(full.max()) + 1)
+            stored = self._present[full[found:]] > 0
+            missed = int(stored.argmin()) if not stored.all() else len(stored)
         if found:
             same_images = bool((self._images[slots] == images[:found]).all())
             by_image = TRUE_HIT if same_images else FALSE_HIT
@@ -161,12 +168,6 @@ class PrefixCache:
         counts = (blocks, blocks * size, found, found * size, wrong, wrong * size, missed, missed * size)
         return Lookup(by_image, by_full, *counts, tuple(prepared.unsafe), hashing, matching)
 
-    def _longest_stored(self, full: NDArray[np.int64]) -> int:
-        """How many leading blocks have their KV stored, under whatever key."""
-        known = full[: int(np.searchsorted(full >= len(self._present), True))] if len(full) else full  # noqa: FBT003
-        absent = np.flatnonzero(self._present[known] == 0)
-        return int(absent[0]) if len(absent) else len(known)
-
     def store(self, request: KeyedRequest, identity: Identity) -> int:
         """As :meth:`Cache.store`. A request of more blocks than the whole cache is not stored."""
         prepared, _ = self._prepared(request)
@@ -175,10 +176,13 @@ class PrefixCache:
         if capacity is not None and blocks > capacity:
             return 0
         begun = perf_counter_ns()
-        there = self._index.match(prepared).slots
+        looked_up, there = self._matched
+        if looked_up is not prepared:
+            there = self._index.match(prepared).slots
         fresh = self._take(blocks - len(there))
         inserted = self._index.insert(prepared, np.concatenate([there, fresh]))
         spent = perf_counter_ns() - begun
+        self._matched = (None, there)
         if len(inserted.evicted):
             np.subtract.at(self._present, self._full[inserted.evicted], 1)
             self._free += inserted.evicted.tolist()
@@ -194,7 +198,8 @@ class PrefixCache:
         """Slots that no block is stored in: freed ones first."""
         reused = [self._free.pop() for _ in range(min(count, len(self._free)))]
         begin, self._slots = self._slots, self._slots + count - len(reused)
-        return np.concatenate([np.array(reused, np.int64), np.arange(begin, self._slots, dtype=np.int64)])
+        fresh = np.arange(begin, self._slots, dtype=np.int64)
+        return np.concatenate([np.array(reused, np.int64), fresh]) if reused else fresh
 
 
 def _grown(array: NDArray[np.int64], length: int) -> NDArray[np.int64]:

@@ -50,7 +50,7 @@ DEFINITIONS: Mapping[str, str] = {
     "hashing_seconds": "time to prepare the requests (validate, hash what is not hashed yet, normal form) and, at "
     "request granularity, to make the key",
     "matching_seconds": "time to look up: in a dict, or in the RadixIndex",
-    "storing_seconds": "time to store: in a dict, or in the RadixIndex with the match that says what is there already",
+    "storing_seconds": "time to store: in a dict, or in the RadixIndex",
 }
 
 

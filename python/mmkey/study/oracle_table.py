@@ -9,6 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from mmkey.study.mutations import MUTATIONS
 from mmkey.study.table import PLAIN, write_trimmed
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ def print_oracle(results: Mapping[str, Any], console: Console) -> None:
     console.print(Text("Real KV: from which token on it differs, and C's blocks", style="bold"))
     write_trimmed(_opinions(results, plain=plain), console)
     for note in (
-        "same: no bit of the KV differs. C n: blocks that C reuses, all of them right; ! n: n of",
-        "them wrong; m/n: m of n that could be reused. ? the mutation's tag says otherwise.",
+        "same: no bit of the KV differs. C: blocks that C reuses; ! n: n of them wrong;",
+        "m/n: m of n that could be reused. ?: the mutation's tag says otherwise.",
     ):
         console.print(Text(note, style="dim"))
     if results["false_hits"]:
@@ -45,7 +46,8 @@ def _opinions(results: Mapping[str, Any], *, plain: bool) -> Table:
     for _, title in models:
         table.add_column(title, no_wrap=True)
     said = {(c["mutation"], c["model"]): c for c in results["comparisons"]}
-    for mutation in dict.fromkeys(name for name, _ in said):
+    names = {name for name, _ in said}
+    for mutation in (m.name for m in MUTATIONS if m.name in names):
         table.add_row(mutation, *(_opinion(said.get((mutation, model))) for model, _ in models))
     return table
 

@@ -31,7 +31,7 @@ def print_sweep(results: Mapping[str, Any], console: Console) -> None:
         Text(f"{requests:,} requests in {results['elapsed_seconds']:.1f} s, all caches together.", style="dim")
     )
     for note in (
-        "reused: with the right KV. ! wrong: another's KV. missed: there under another key.",
+        "reused: right KV. ! wrong: another's KV. missed: it was there under another key.",
         "us: microseconds a request, to hash (prepare, and key), to match, to store.",
     ):
         console.print(Text(note, style="dim"))
