@@ -221,6 +221,18 @@ TEST_CASE("a prefix is as recent as the latest prompt that went through it, also
     CHECK(index.evict(4) == Slots{2, 8, 7, 1});
 }
 
+TEST_CASE("a use that a removed prompt leaves to its prefix outlives the prefix's older ones") {
+    RadixIndex index(options(1));
+    index.insert(request({1, 2}, 1), Slots{1, 2});
+    index.insert(request({1, 3}, 1), Slots{1, 3});
+    index.match(request({1}, 1));
+    index.insert(request({7}, 1), Slots{7});
+    index.insert(request({1, 4}, 1), Slots{1, 4});
+    index.remove(request({1, 4}, 1), 1);
+    index.check();
+    CHECK(index.evict(4) == Slots{2, 3, 7, 1});
+}
+
 TEST_CASE("what is held is not evicted, and its release is a use") {
     RadixIndex index(options(2));
     const Prepared a = request({1, 1, 2, 2, 3, 3}, 2);

@@ -276,7 +276,6 @@ class Play {
     }
 
     void remove() {
-        if (below(3) != 0) return;
         const Prepared prompt = any_request();
         const Prefixes path = prefixes(prompt);
         const std::size_t from = below(path.size() + 2);
