@@ -91,11 +91,20 @@ KeyEngine make_engine(const py::object& strategy, const py::object& algorithm, c
     return {scope, hash, size};
 }
 
-py::array_t<std::uint8_t> block_keys(const Prepared& prepared, bool partial) {
-    py::array_t<std::uint8_t> out({py::ssize_t(mmkey::block_count(prepared, partial)), py::ssize_t(sizeof(Digest))});
-    const std::span keys(reinterpret_cast<Digest*>(out.mutable_data()), std::size_t(out.shape(0)));
-    without_gil(prepared.token_ids.size(), [&] { mmkey::block_keys(prepared, keys); });
-    return out;
+std::vector<py::array_t<std::uint8_t>> block_keys(const KeyEngine& engine, std::span<const Prepared* const> requests,
+                                                  bool partial) {
+    std::vector<py::array_t<std::uint8_t>> arrays;
+    std::vector<mmkey::BlockKeys> wanted;
+    std::size_t tokens = 0;
+    for (const Prepared* prepared : requests) {
+        if (prepared->seed != engine.seed()) throw mmkey::InvalidRequest("request", "was prepared by another engine");
+        const auto count = mmkey::block_count(*prepared, partial);
+        auto& keys = arrays.emplace_back(std::vector{py::ssize_t(count), py::ssize_t(sizeof(Digest))});
+        wanted.push_back({prepared, {reinterpret_cast<Digest*>(keys.mutable_data()), count}});
+        tokens += prepared->token_ids.size();
+    }
+    without_gil(tokens, [&] { mmkey::block_keys_many(wanted); });
+    return arrays;
 }
 
 /// Extends under the chain's lock, which is never held by a thread that waits for the GIL.
@@ -220,9 +229,16 @@ void bind_engine(py::module_& m) {
         .def(
             "block_keys",
             [](const KeyEngine& self, const Prepared& prepared, bool partial) {
-                if (prepared.seed != self.seed())
-                    throw mmkey::InvalidRequest("request", "was prepared by another engine");
-                return block_keys(prepared, partial);
+                const Prepared* const one = &prepared;
+                return block_keys(self, {&one, 1}, partial).front();
+            },
+            py::arg("prepared"), py::arg("partial"))
+        .def(
+            "block_keys_many",
+            [](const KeyEngine& self, const py::list& prepared, bool partial) {
+                std::vector<const Prepared*> requests;
+                for (const py::handle one : prepared) requests.push_back(&one.cast<const Prepared&>());
+                return block_keys(self, requests, partial);
             },
             py::arg("prepared"), py::arg("partial"))
         .def("chain", [](const KeyEngine& self) { return std::make_unique<Chain>(self.seed()); });

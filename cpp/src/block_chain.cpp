@@ -63,16 +63,14 @@ class LinkWriter {
 
     bool full() const noexcept { return used_ >= batch_bytes; }
 
-    /// Hashes what was added since the last call, after `parent`, into `out`; returns the last key.
-    Digest hash(Algorithm algorithm, const Digest& parent, Digest* out) {
-        if (sizes_.empty()) return parent;
-        const Chain chain{{bytes_.get(), used_}, sizes_, parent, out};
-        digest_chains(algorithm, {&chain, 1});
-        const Digest last = out[sizes_.size() - 1];
+    std::size_t size() const noexcept { return sizes_.size(); }
+    void clear() noexcept {
         used_ = 0;
         sizes_.clear();
-        return last;
     }
+
+    /// What was added since the last `clear`, to be hashed after `parent` into `out`.
+    Chain chain(const Digest& parent, Digest* out) const noexcept { return {{bytes_.get(), used_}, sizes_, parent, out}; }
 
   private:
     /// The message's opening up to the end of its ids.
@@ -122,26 +120,76 @@ std::size_t block_count(const Prepared& prepared, bool partial) noexcept {
     return prepared.full_blocks() + tail;
 }
 
-void block_keys(const Prepared& prepared, std::span<Digest> out) {
-    if (!prepared.has_blocks) fail_without_layout();
-    const auto ids = prepared.token_ids.span();
-    const auto& places = prepared.identities.places;
-    const auto look = [&](const Span& span) { return std::pair<const Span&, const Digest&>(span, places[span.item]); };
-    const std::size_t size = prepared.seed.block_size;
-    Digest parent = prepared.seed.root;
-    LinkWriter links;
-    auto first = prepared.normal.spans.begin();
-    const auto last = prepared.normal.spans.end();
-    for (std::size_t block = 0, done = 0; block < out.size(); ++block) {
-        const std::size_t begin = block * size;
-        const std::size_t length = std::min(size, ids.size() - begin);
-        links.add(ids.subspan(begin, length), begin, overlapping(first, last, begin, begin + length, std::identity()),
-                  look);
-        if (links.full() || block + 1 == out.size()) {
-            parent = links.hash(prepared.seed.algorithm, parent, &out[done]);
-            done = block + 1;
+namespace {
+
+constexpr std::size_t side_by_side = 4;  // chains under way at once
+
+/// The blocks of one prepared request, batch after batch.
+class Walk {
+  public:
+    explicit Walk(const BlockKeys& wanted)
+        : prepared_(wanted.prepared), out_(wanted.out), first_(prepared_->normal.spans.begin()), parent_(prepared_->seed.root) {}
+
+    bool finished() const noexcept { return done_ == out_.size(); }
+
+    /// The next batch of messages; `hashed` follows once it is.
+    Chain next() {
+        const auto ids = prepared_->token_ids.span();
+        const std::size_t size = prepared_->seed.block_size;
+        const auto look = [&](const Span& span) {
+            return std::pair<const Span&, const Digest&>(span, prepared_->identities.places[span.item]);
+        };
+        for (std::size_t block = done_; block < out_.size() && !links_.full(); ++block) {
+            const std::size_t begin = block * size;
+            const std::size_t length = std::min(size, ids.size() - begin);
+            const auto parts = overlapping(first_, prepared_->normal.spans.end(), begin, begin + length, std::identity());
+            links_.add(ids.subspan(begin, length), begin, parts, look);
         }
+        return links_.chain(parent_, &out_[done_]);
     }
+
+    void hashed() {
+        done_ += links_.size();
+        parent_ = out_[done_ - 1];
+        links_.clear();
+    }
+
+  private:
+    const Prepared* prepared_;
+    std::span<Digest> out_;
+    std::vector<Span>::const_iterator first_;
+    Digest parent_;
+    std::size_t done_ = 0;
+    LinkWriter links_;
+};
+
+}  // namespace
+
+void block_keys_many(std::span<const BlockKeys> wanted) {
+    if (wanted.empty()) return;
+    const Algorithm algorithm = wanted.front().prepared->seed.algorithm;
+    for (const BlockKeys& one : wanted) {
+        if (!one.prepared->has_blocks) fail_without_layout();
+        if (one.prepared->seed.algorithm != algorithm)
+            throw InvalidRequest("algorithm", "is not one for all; requests of two algorithms share no lanes");
+    }
+    std::vector<Walk> walks;
+    std::vector<Chain> chains;
+    for (auto next = wanted.begin(); next != wanted.end() || !walks.empty();) {
+        for (; walks.size() < side_by_side && next != wanted.end(); ++next)
+            if (!next->out.empty()) walks.emplace_back(*next);
+        if (walks.empty()) return;
+        chains.clear();
+        for (Walk& walk : walks) chains.push_back(walk.next());
+        digest_chains(algorithm, chains);
+        for (Walk& walk : walks) walk.hashed();
+        std::erase_if(walks, [](const Walk& walk) { return walk.finished(); });
+    }
+}
+
+void block_keys(const Prepared& prepared, std::span<Digest> out) {
+    const BlockKeys one{&prepared, out};
+    block_keys_many({&one, 1});
 }
 
 NormalForm BlockChain::check(const Request& part) const {
@@ -199,8 +247,11 @@ std::size_t BlockChain::feed(std::span<const std::uint32_t> ids) {
         ids = ids.subspan(taken);
         size_ += taken;
         if (links.full() || block + 1 == keys_.size()) {
-            parent_ = links.hash(seed_.algorithm, parent_, &keys_[done]);
+            const Chain chain = links.chain(parent_, &keys_[done]);
+            digest_chains(seed_.algorithm, {&chain, 1});
+            parent_ = keys_[block];
             done = block + 1;
+            links.clear();
         }
     }
     tail_.insert(tail_.end(), ids.begin(), ids.end());

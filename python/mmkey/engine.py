@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -98,10 +99,22 @@ class KeyEngine(Frozen):
         Raises:
             InvalidRequest: before anything is hashed; ``field`` names the place, as in ``items[1].patch_grid``.
         """
-        if not isinstance(request, Request):
-            raise UnsupportedType("request", f"is a {type(request).__name__}; allowed is a Request")
-        checked = self._core.check(request._data, request._metadata, request._kinds, placeholder_ids)
-        return self._core.prepare(checked, _contents(self, request))
+        checked = self._checked(request, placeholder_ids)
+        return self._core.prepare(checked, _contents(self, [request]))
+
+    def prepare_many(self, requests: Sequence[Request], *, placeholder_ids: Any = _NO_IDS) -> list[Prepared]:
+        """Several requests as :meth:`prepare` does it; the contents of all that are not hashed yet are one batch.
+
+        Raises:
+            InvalidRequest: before anything is hashed, for the first of them that is wrong.
+        """
+        checked = [self._checked(request, placeholder_ids) for request in requests]
+        contents = iter(_contents(self, requests))
+        counts = [0 if self.strategy == "A" else len(request.items) for request in requests]
+        return [
+            self._core.prepare(one, tuple(itertools.islice(contents, count)))
+            for one, count in zip(checked, counts, strict=True)
+        ]
 
     def key(self, request: Request | Prepared) -> bytes:
         """The key of the whole request: 32 bytes."""
@@ -117,10 +130,15 @@ class KeyEngine(Frozen):
         Returns:
             uint8 array of shape (blocks, 32).
         """
-        # Told before anything is hashed: such a request has a key, and no blocks.
-        if isinstance(request, Request) and self.strategy == "B" and request.items and request.layout is None:
-            raise InvalidRequest("layout", "is None; block keys of a request with items need a layout")
-        return self._core.block_keys(self._prepared(request), bool(partial))
+        return self._core.block_keys(self._with_blocks(request), bool(partial))
+
+    def block_keys_many(self, requests: Sequence[Request | Prepared], *, partial: bool = False) -> list[Keys]:
+        """The block keys of several requests, their chains hashed side by side: faster than one after the other.
+
+        Returns:
+            for each request what :meth:`block_keys` gives.
+        """
+        return self._core.block_keys_many([self._with_blocks(request) for request in requests], bool(partial))
 
     def chain(self, request: Request | Prepared) -> BlockChain:
         """The block keys of a sequence that starts with `request` and grows, as in decoding."""
@@ -138,8 +156,19 @@ class KeyEngine(Frozen):
             raise InvalidRequest("strategy", f"{self.strategy!r} has no scope; allowed is 'C'")
         return f"mmkey1:scope:{self.algorithm}:{self._core.scope.hex()}"
 
+    def _checked(self, request: Request, placeholder_ids: Any) -> _core.Checked:
+        if not isinstance(request, Request):
+            raise UnsupportedType("request", f"is a {type(request).__name__}; allowed is a Request")
+        return self._core.check(request._data, request._metadata, request._kinds, placeholder_ids)
+
     def _prepared(self, request: Request | Prepared) -> Prepared:
         return request if isinstance(request, Prepared) else self.prepare(request)
+
+    def _with_blocks(self, request: Request | Prepared) -> Prepared:
+        # Told before anything is hashed: such a request has a key, and no blocks.
+        if isinstance(request, Request) and self.strategy == "B" and request.items and request.layout is None:
+            raise InvalidRequest("layout", "is None; block keys of a request with items need a layout")
+        return self._prepared(request)
 
     def __repr__(self) -> str:
         return f"KeyEngine({self.strategy!r}, algorithm={self.algorithm!r}, block_size={self.block_size})"
@@ -179,14 +208,13 @@ class BlockChain:
         if not isinstance(request, Request):
             raise UnsupportedType("request", f"is a {type(request).__name__}; allowed is a Request")
         checked = self._core.check(request._data, request._metadata, request._kinds)
-        return self._core.extend(checked, _contents(self._engine, request))
+        return self._core.extend(checked, _contents(self._engine, [request]))
 
 
-def _contents(engine: KeyEngine, request: Request) -> tuple[_core.Content, ...]:
-    """The request's contents by digest; strategy A looks at none."""
-    if not request.items or engine.strategy == "A":
-        return ()
-    return resolve([item.content for item in request.items], engine.algorithm, engine._threads)
+def _contents(engine: KeyEngine, requests: Sequence[Request]) -> tuple[_core.Content, ...]:
+    """The requests' contents by digest, one after the other; strategy A looks at none."""
+    contents = () if engine.strategy == "A" else [item.content for request in requests for item in request.items]
+    return resolve(contents, engine.algorithm, engine._threads) if contents else ()
 
 
 def _split_adapter(adapter: object) -> tuple[Any, Any]:

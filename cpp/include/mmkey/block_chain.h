@@ -21,6 +21,16 @@ std::size_t block_count(const Prepared& prepared, bool partial) noexcept;
 /// that fills none. Throws InvalidRequest (`layout`) where strategy B was given items without one.
 void block_keys(const Prepared& prepared, std::span<Digest> out);
 
+/// What `block_keys_many` is asked for: the first `out.size()` blocks of a request.
+struct BlockKeys {
+    const Prepared* prepared;
+    std::span<Digest> out;
+};
+
+/// The block keys of several requests of one algorithm, whose chains are hashed side by side: each waits for its own
+/// parent alone. Throws InvalidRequest (`layout`, `algorithm`) before anything is written.
+void block_keys_many(std::span<const BlockKeys> wanted);
+
 /// The keys of a sequence that grows, as in decoding. Feeding it in pieces gives what one call gives, and a new block
 /// costs the same however long the sequence is. Not locked: one thread at a time.
 class BlockChain {
