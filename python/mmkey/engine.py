@@ -19,6 +19,8 @@ from .request import Frozen, Item, Request
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ._core import Checked
+
 __all__ = [
     "BlockChain",
     "KeyEngine",
@@ -156,7 +158,7 @@ class KeyEngine(Frozen):
             raise InvalidRequest("strategy", f"{self.strategy!r} has no scope; allowed is 'C'")
         return f"mmkey1:scope:{self.algorithm}:{self._core.scope.hex()}"
 
-    def _checked(self, request: Request, placeholder_ids: Any) -> _core.Checked:
+    def _checked(self, request: Request, placeholder_ids: Any) -> Checked:
         if not isinstance(request, Request):
             raise UnsupportedType("request", f"is a {type(request).__name__}; allowed is a Request")
         return self._core.check(request._data, request._metadata, request._kinds, placeholder_ids)

@@ -1,4 +1,4 @@
-"""Many requests at once: what one call after the other gives, with their contents in one batch and chains side by side."""
+"""Many requests at once: what each gives alone, with their contents in one batch and their chains side by side."""
 
 from __future__ import annotations
 
