@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
-import tempfile
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmkey.study.caches import FALSE_HIT
@@ -17,6 +16,7 @@ from mmkey.study.simulator import GRANULARITIES, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from mmkey.study.scenarios import Scenario
 
@@ -130,9 +130,13 @@ class Staging:
                 missing = missing.parent
             for folder in reversed(self._made):
                 folder.mkdir()
-            self.folder = Path(tempfile.mkdtemp(prefix=".mmkey-study-", dir=self.out))
-        except (OSError, ValueError) as problem:
-            self._unmake()
+            # named before it is made: an interrupt between the two leaves nothing that is not known
+            self.folder = self.out / f".mmkey-study-{secrets.token_hex(8)}"
+            self.folder.mkdir(mode=0o700)
+        except BaseException as problem:
+            self.__exit__()
+            if not isinstance(problem, (OSError, ValueError)):
+                raise
             reason = problem.strerror if isinstance(problem, OSError) else str(problem)
             raise OutputError(f"{self.out}: cannot write results there: {reason}") from None
         return self
