@@ -70,7 +70,9 @@ class LinkWriter {
     }
 
     /// What was added since the last `clear`, to be hashed after `parent` into `out`.
-    Chain chain(const Digest& parent, Digest* out) const noexcept { return {{bytes_.get(), used_}, sizes_, parent, out}; }
+    Chain chain(const Digest& parent, Digest* out) const noexcept {
+        return {{bytes_.get(), used_}, sizes_, parent, out};
+    }
 
   private:
     /// The message's opening up to the end of its ids.
@@ -128,7 +130,10 @@ constexpr std::size_t side_by_side = 4;  // chains under way at once
 class Walk {
   public:
     explicit Walk(const BlockKeys& wanted)
-        : prepared_(wanted.prepared), out_(wanted.out), first_(prepared_->normal.spans.begin()), parent_(prepared_->seed.root) {}
+        : prepared_(wanted.prepared),
+          out_(wanted.out),
+          first_(prepared_->normal.spans.begin()),
+          parent_(prepared_->seed.root) {}
 
     bool finished() const noexcept { return done_ == out_.size(); }
 
@@ -142,7 +147,8 @@ class Walk {
         for (std::size_t block = done_; block < out_.size() && !links_.full(); ++block) {
             const std::size_t begin = block * size;
             const std::size_t length = std::min(size, ids.size() - begin);
-            const auto parts = overlapping(first_, prepared_->normal.spans.end(), begin, begin + length, std::identity());
+            const auto parts =
+                overlapping(first_, prepared_->normal.spans.end(), begin, begin + length, std::identity());
             links_.add(ids.subspan(begin, length), begin, parts, look);
         }
         return links_.chain(parent_, &out_[done_]);
