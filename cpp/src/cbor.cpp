@@ -11,8 +11,6 @@ namespace mmkey {
 
 namespace {
 
-constexpr std::uint64_t typed_array_uint32_le = 70;  // RFC 8746, section 2.1
-
 template <typename T>
 void append_big_endian(std::vector<std::uint8_t>& out, T value) {
     for (int shift = 8 * (int(sizeof value) - 1); shift >= 0; shift -= 8) out.push_back(std::uint8_t(value >> shift));

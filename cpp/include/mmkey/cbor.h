@@ -36,7 +36,7 @@ inline std::uint8_t* write_head(std::uint8_t* to, Major major, std::uint64_t arg
 /// The heads that precede the 4 * count bytes of `count` token ids (tag 70 of RFC 8746, and a byte string's), likewise:
 /// `to` has room for 11 bytes.
 inline std::uint8_t* write_tokens_head(std::uint8_t* to, std::uint64_t count) noexcept {
-    return write_head(write_head(to, Major::tag, 70), Major::bytes, 4 * count);
+    return write_head(write_head(to, Major::tag, /*RFC 8746, little-endian uint32*/ 70), Major::bytes, 4 * count);
 }
 
 /// Appends encodings to a buffer that the caller owns. It writes what it is told: that arrays and maps get as many
