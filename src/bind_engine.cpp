@@ -1,9 +1,9 @@
 // Engines: a request is checked first, then its contents are hashed, then it is prepared; keys come from what is prepared.
+#include "checked.h"
 #include "integers.h"
 #include "mmkey/block_chain.h"
 #include "mmkey/keys.h"
 #include "names.h"
-#include "request_data.h"
 #include "values.h"
 
 #include <pybind11/numpy.h>
@@ -12,62 +12,17 @@
 
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 namespace py = pybind11;
-using mmkey::BlockChain;
 using mmkey::Digest;
 using mmkey::KeyEngine;
 using mmkey::Prepared;
 
 namespace {
 
-constexpr std::size_t long_work = 4096;  // tokens; below it giving up the GIL costs more than it gives
-
-/// A request that passed its checks and waits for its contents.
-struct Checked {
-    mmkey::Request request;
-    mmkey::NormalForm normal;
-};
-
-/// A chain of its own lock, since Python threads may share it.
-struct Chain {
-    explicit Chain(const mmkey::ChainSeed& seed) : chain(seed) {}
-    BlockChain chain;
-    std::mutex mutex;
-};
-
-template <typename Work>
-auto without_gil(std::size_t tokens, Work&& work) {
-    if (tokens < long_work) return work();
-    const py::gil_scoped_release release;
-    return work();
-}
-
-py::array_t<std::uint8_t> to_array(std::span<const Digest> keys) {
-    py::array_t<std::uint8_t> out({py::ssize_t(keys.size()), py::ssize_t(sizeof(Digest))});
-    if (!keys.empty()) std::memcpy(out.mutable_data(), keys.data(), keys.size_bytes());
-    return out;
-}
-
 py::bytes to_bytes(const Digest& digest) { return {reinterpret_cast<const char*>(digest.data()), digest.size()}; }
-
-/// The request of `data` with items of `metadata`, whose contents are known by their kind alone so far.
-mmkey::Request request_of(const RequestData& data, const py::tuple& metadata, const py::tuple& kinds) {
-    mmkey::Request request{data.token_ids, {}, data.layout, data.order};
-    request.items.reserve(metadata.size());
-    for (std::size_t i = 0; i < metadata.size(); ++i)
-        request.items.push_back({{names::content_kind(kinds[i]), {}, {}},
-                                 py::object(metadata[i]).cast<std::shared_ptr<mmkey::ItemMetadata>>()});
-    return request;
-}
-
-void fill(Checked& checked, const py::tuple& contents) {
-    for (std::size_t i = 0; i < contents.size(); ++i)
-        checked.request.items.at(i).content = py::object(contents[i]).cast<const mmkey::Content&>();
-}
 
 KeyEngine make_engine(const py::object& strategy, const py::object& algorithm, const py::object& block_size,
                       const py::object& model_id, const py::object& config, const py::object& revision,
@@ -107,18 +62,6 @@ std::vector<py::array_t<std::uint8_t>> block_keys(const KeyEngine& engine, std::
     return arrays;
 }
 
-/// Extends under the chain's lock, which is never held by a thread that waits for the GIL.
-template <typename Extend>
-py::array_t<std::uint8_t> extend(Chain& self, std::size_t tokens, Extend&& extend) {
-    const auto fresh = without_gil(tokens, [&] {
-        const std::lock_guard lock(self.mutex);
-        const std::size_t count = extend(self.chain);
-        const auto keys = self.chain.keys().last(count);
-        return std::vector<Digest>(keys.begin(), keys.end());
-    });
-    return to_array(fresh);
-}
-
 py::tuple item_texts(const Prepared& prepared) {
     const auto& digests = prepared.identities.item_digests;
     py::tuple texts(digests.size());
@@ -134,48 +77,11 @@ std::string repr(const Prepared& p) {
            (p.unsafe.empty() ? ">" : ", unsafe>");
 }
 
-void bind_chain(py::module_& m) {
-    py::class_<Chain>(m, "Chain")
-        .def(
-            "check",
-            [](Chain& self, const RequestData& data, const py::tuple& metadata, const py::tuple& kinds) {
-                Checked checked{request_of(data, metadata, kinds), {}};
-                const std::lock_guard lock(self.mutex);
-                checked.normal = self.chain.check(checked.request);
-                return checked;
-            },
-            py::arg("request"), py::arg("metadata"), py::arg("kinds"))
-        .def(
-            "extend",
-            [](Chain& self, Checked& checked, const py::tuple& contents) {
-                fill(checked, contents);
-                // Checked once more: another thread may have extended the chain since.
-                return extend(self, checked.request.token_ids.size(),
-                              [&](BlockChain& chain) { return chain.extend(checked.request); });
-            },
-            py::arg("checked"), py::arg("contents"))
-        .def(
-            "extend_prepared",
-            [](Chain& self, const Prepared& prepared) {
-                return extend(self, prepared.token_ids.size(),
-                              [&](BlockChain& chain) { return chain.append(prepared); });
-            },
-            py::arg("prepared"))
-        .def_property_readonly("keys",
-                               [](Chain& self) {
-                                   const std::lock_guard lock(self.mutex);
-                                   return to_array(self.chain.keys());
-                               })
-        .def("__len__", [](Chain& self) {
-            const std::lock_guard lock(self.mutex);
-            return self.chain.size();
-        });
-}
-
 }  // namespace
 
 void bind_engine(py::module_& m) {
     py::class_<Checked>(m, "Checked");
+    py::class_<mmkey::ChainSeed>(m, "ChainSeed");
     auto prepared = py::class_<Prepared, std::shared_ptr<Prepared>>(
         m, "Prepared",
         "A request validated, in normal form and with its media hashed: what keys and the prefix index are asked with.\n\n"
@@ -241,8 +147,7 @@ void bind_engine(py::module_& m) {
                 return block_keys(self, requests, partial);
             },
             py::arg("prepared"), py::arg("partial"))
-        .def("chain", [](const KeyEngine& self) { return std::make_unique<Chain>(self.seed()); });
-    bind_chain(m);
+        .def_property_readonly("seed", [](const KeyEngine& self) { return self.seed(); });
     m.def(
         "format_key",
         [](const py::bytes& key, const py::object& strategy, const py::object& algorithm, const py::object& level) {

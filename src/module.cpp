@@ -10,6 +10,7 @@ void bind_hash(py::module_& m);
 void bind_content(py::module_& m);
 void bind_request(py::module_& m);
 void bind_engine(py::module_& m);
+void bind_chain(py::module_& m);
 void bind_index(py::module_& m);
 
 namespace {
@@ -46,5 +47,6 @@ PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
     bind_content(m);
     bind_request(m);
     bind_engine(m);
+    bind_chain(m);
     bind_index(m);
 }

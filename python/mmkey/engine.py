@@ -187,7 +187,7 @@ class BlockChain:
 
     def __init__(self, engine: KeyEngine, request: Request | Prepared) -> None:
         self._engine = engine
-        self._core = engine._core.chain()
+        self._core = _core.Chain(engine._core.seed)
         if isinstance(request, Prepared):
             self._core.extend_prepared(request)
         else:
