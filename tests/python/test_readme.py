@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import mmkey
+
 ROOT = Path(__file__).resolve().parents[2]
 TWINS = [("README.md", "README.zh-CN.md"), ("docs/cache_key_design.md", "docs/cache_key_design.zh-CN.md")]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -100,6 +102,19 @@ def test_the_table_of_the_readme_is_what_the_study_prints(tmp_path: Path) -> Non
 def test_the_readme_shows_every_way_of_use() -> None:
     code = blocks(read("README.md"), "python")
     assert [any(use in block for block in code) for use in ("digest_many", "timeit", "KeyEngine")] == [True] * 3
+
+
+def test_every_error_of_a_request_is_of_a_class_that_the_readme_names() -> None:
+    named = {getattr(mmkey, name) for name in re.findall(r"`(InvalidRequest|UnsupportedType)`", read("README.md"))}
+    assert all(issubclass(error, mmkey.MmkeyError) for error in named)
+    engine = mmkey.KeyEngine("A", block_size=4)
+    raised = set()
+    for token_ids in ([-1], object()):
+        with pytest.raises(mmkey.MmkeyError) as caught:
+            engine.prepare(mmkey.Request(token_ids, [], []))  # type: ignore[arg-type]
+        assert caught.value.field.startswith("token_ids")  # type: ignore[attr-defined]
+        raised.add(caught.type)
+    assert raised == named
 
 
 def test_each_command_of_the_readme_does_all_of_the_set_up() -> None:
