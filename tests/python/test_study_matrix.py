@@ -99,12 +99,25 @@ def test_where_only_the_container_changes_c_misses_nothing(cells: list[Cell]) ->
     assert {(c.verdict, c.missed) for c in container} == {(HIT, 0)}
 
 
-@pytest.mark.parametrize("block_size", [1, 4, 16])
+@pytest.mark.parametrize("block_size", [1, 4, 16, 300])
 def test_the_matrix_holds_at_every_block_size_and_every_missed_reuse_has_its_reason(
     block_size: int, tmp_path: Any
 ) -> None:
     verdict = judge_matrix(run_matrix(Workshop(tmp_path), Settings(algorithm="blake3", block_size=block_size)))
     assert verdict.passed, verdict.lines
+
+
+def test_without_a_full_block_a_prefix_finds_nothing_but_the_request_is_still_judged(tmp_path: Any) -> None:
+    cells = run_matrix(Workshop(tmp_path), Settings(block_size=300))
+    container = [c for c in cells if c.mutation.group == "container" and c.strategy == "C"]
+    assert {(c.granularity, c.verdict) for c in container} == {("request", HIT), ("prefix", MISS)}
+    lost = [
+        dataclasses.replace(c, lookup=dataclasses.replace(c.lookup, found_blocks=0))
+        if c in container and c.granularity == "request"
+        else c
+        for c in cells
+    ]
+    assert not judge_matrix(lost).passed
 
 
 def test_every_key_of_a_row_is_defined(cells: list[Cell]) -> None:
