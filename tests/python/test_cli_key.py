@@ -273,6 +273,8 @@ BAD_VALUES: list[tuple[str, Any, str, str]] = [
     ("items.0.num_visual_tokens", None, "items[0].num_visual_tokens", "C"),
     ("items.0.processing", [], "items[0].processing", "[]"),
     ("items.0.sampling", {"frame_indices": [0]}, "items[0].sampling", "video"),
+    ("items.0.processing", {"x": 2**64}, "items[0].processing.x", "18446744073709551616"),
+    ("items.0.patch_grid", [2**64, 1], "items[0].patch_grid", "18446744073709551616"),
     ("items.0.data", "aGk=", "items[0].data", "data URI"),
     ("items.0.data", "data:;base64,a", "items[0].data", "base64"),
     ("items.0.data", "data:;base64,a!!!", "items[0].data", "base64"),

@@ -156,19 +156,7 @@ class RequestFile(_Model):
 
     def request(self, folder: Path) -> mmkey.Request:
         """The engine's request; relative paths start at ``folder``."""
-        items = [
-            mmkey.Item(
-                _content(item, f"items[{i}]", folder),
-                modality=item.modality,
-                original_size=item.original_size,
-                resized_size=item.resized_size,
-                patch_grid=item.patch_grid,
-                num_visual_tokens=item.num_visual_tokens,
-                sampling=item.sampling,
-                processing=item.processing,
-            )
-            for i, item in enumerate(self.items)
-        ]
+        items = [_item(item, f"items[{i}]", folder) for i, item in enumerate(self.items)]
         layout = None if self.layout is None else [tuple(r) for r in self.layout]
         return mmkey.Request(self.token_ids, items, layout, self.order)
 
@@ -256,6 +244,23 @@ def _fields_at(loc: tuple[int | str, ...]) -> list[str]:
 
 _SOURCES = ("path", "data", "digest", "opaque", "frames")
 _DATA_URI = re.compile(r"data:(?P<type>[^,]*?)(?P<base64>;base64)?,(?P<data>.*)\Z", re.IGNORECASE | re.DOTALL)
+
+
+def _item(item: ItemModel, place: str, folder: Path) -> mmkey.Item:
+    content = _content(item, place, folder)
+    try:
+        return mmkey.Item(
+            content,
+            modality=item.modality,
+            original_size=item.original_size,
+            resized_size=item.resized_size,
+            patch_grid=item.patch_grid,
+            num_visual_tokens=item.num_visual_tokens,
+            sampling=item.sampling,
+            processing=item.processing,
+        )
+    except (mmkey.InvalidRequest, mmkey.UnsupportedType) as problem:
+        raise problem.within(f"{place}.{problem.field}") from None
 
 
 def _content(source: Source, place: str, folder: Path) -> mmkey.Content:
