@@ -14,21 +14,27 @@ if TYPE_CHECKING:
 _NEEDED = {"typer": "typer", "rich": "rich", "pydantic": "pydantic", "PIL": "Pillow"}
 
 
+def _complain(message: str) -> None:
+    if sys.stderr is not None:  # closed: print would take stdout instead
+        print(f"mmkey: {message}", file=sys.stderr)
+
+
 def _run(argv: Sequence[str] | None) -> int:
     try:
+        if sys.stdout is None:
+            _complain("stdout: is closed; redirect it to /dev/null to print nothing")
+            return 2
         missing = [distribution for module, distribution in _NEEDED.items() if find_spec(module) is None]
         if missing:
-            print(
-                f"mmkey: the command line needs the extra 'study': pip install 'mmkey[study]'"
-                f" (missing: {', '.join(missing)})",
-                file=sys.stderr,
+            _complain(
+                f"the command line needs the extra 'study': pip install 'mmkey[study]' (missing: {', '.join(missing)})"
             )
             return 2
         from mmkey.cli.app import run  # noqa: PLC0415 (not before it is known to be there)
 
         return run(sys.argv[1:] if argv is None else argv)
     except KeyboardInterrupt:
-        print("mmkey: interrupted", file=sys.stderr)
+        _complain("interrupted")
         return 130
 
 
@@ -37,8 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     code = _run(argv)
     if code == 130 and argv is None:
         # After an interrupt within exec() of a string CPython ends by SIGINT, whatever is returned.
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
         os._exit(code)
     return code
 

@@ -83,6 +83,27 @@ def test_a_failing_selftest_exits_with_one(monkeypatch: pytest.MonkeyPatch, caps
 
 
 @pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("kernels >&-", "mmkey: stdout: is closed; redirect it to /dev/null to print nothing"),
+        ("kernels --json >&-", "mmkey: stdout: is closed; redirect it to /dev/null to print nothing"),
+        ("key - <&-", "mmkey: stdin: is closed"),
+        ("key - 0>written", "mmkey: stdin: Bad file descriptor"),
+    ],
+)
+def test_a_stream_that_is_closed_or_unfit_is_named_in_one_line(command: str, words: str, tmp_path: Path) -> None:
+    done = subprocess.run(["sh", "-c", f'"$0" -m mmkey {command}', sys.executable], capture_output=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.decode().splitlines()) == (2, b"", [words])
+
+
+def test_with_stderr_closed_errors_do_not_get_into_stdout(tmp_path: Path) -> None:
+    for arguments in ("nonsense", "key absent.json", "study --out ''"):
+        command = f'"$0" -m mmkey {arguments} 2>&-'
+        done = subprocess.run(["sh", "-c", command, sys.executable], capture_output=True, cwd=tmp_path)
+        assert (done.returncode, done.stdout, done.stderr) == (2, b"", b"")
+
+
+@pytest.mark.parametrize(
     ("args", "words"),
     [
         (("nonsense",), "nonsense"),

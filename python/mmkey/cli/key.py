@@ -48,7 +48,7 @@ def key(
         choose("--algorithm", algorithm, ("sha256", "blake3"))
     if block_size is not None:
         at_least("--block-size", block_size, 1)
-    data, folder = (sys.stdin.buffer.read(), Path()) if file == "-" else _read(Path(file))
+    data, folder = (_read_stdin(), Path()) if file == "-" else _read(Path(file))
     name = "stdin" if file == "-" else file
     try:
         loaded = read_request(data)
@@ -66,6 +66,15 @@ def key(
         print_json(head | {"keys": found})
     else:
         _print_text(found)
+
+
+def _read_stdin() -> bytes:
+    if sys.stdin is None:
+        raise CliError("stdin: is closed")
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as problem:
+        raise CliError(f"stdin: {problem.strerror or problem}") from None
 
 
 def _read(path: Path) -> tuple[bytes, Path]:

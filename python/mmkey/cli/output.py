@@ -32,7 +32,8 @@ def shown(value: object, limit: int = 60) -> str:
 
 def complain(message: str) -> None:
     """Writes one line to stderr."""
-    print(f"mmkey: {printable(message)}", file=sys.stderr)
+    if sys.stderr is not None:  # closed: print would take stdout instead
+        print(f"mmkey: {printable(message)}", file=sys.stderr)
 
 
 def print_json(value: object) -> None:
