@@ -8,11 +8,13 @@ target_sources(mmkey_core PRIVATE
   src/hash_many.cpp
   src/hash_many_blake3.cpp
   src/hash_many_sha256.cpp
+  src/hash_pixels.cpp
   src/hash_sha256.cpp
   src/hash_threads.cpp
   src/hash_tree.cpp
   src/kernels/blake3_portable.cpp
   src/kernels/constants.cpp
+  src/kernels/pixels_portable.cpp
   src/kernels/sha256_portable.cpp)
 
 # A kernel is never compiled for link-time optimisation: it would lose the flags that are its alone.
@@ -34,8 +36,11 @@ if(NOT MMKEY_PORTABLE AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$
   mmkey_kernel(src/kernels/blake3_sse41.cpp -msse4.1 ${in_order})
   mmkey_kernel(src/kernels/blake3_avx2.cpp -mavx2 ${in_order})
   mmkey_kernel(src/kernels/blake3_avx512.cpp ${avx512} ${in_order})
+  mmkey_kernel(src/kernels/pixels_sse41.cpp -msse4.1)
+  mmkey_kernel(src/kernels/pixels_avx512.cpp ${avx512} ${in_order})
 elseif(NOT MMKEY_PORTABLE AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
   target_compile_definitions(mmkey_core PRIVATE MMKEY_ARM_KERNELS)
   mmkey_kernel(src/kernels/blake3_neon.cpp)
+  mmkey_kernel(src/kernels/pixels_neon.cpp)
   mmkey_kernel(src/kernels/sha256_armsha2.cpp -march=armv8-a+crypto)
 endif()

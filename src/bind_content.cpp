@@ -5,6 +5,7 @@
 #include "mmkey/item.h"
 #include "mmkey/keys.h"
 #include "names.h"
+#include "pixels.h"
 #include "values.h"
 
 #include <pybind11/pybind11.h>
@@ -17,6 +18,7 @@ using mmkey::Bytes;
 using mmkey::Content;
 using mmkey::Digest;
 using mmkey::python::BufferView;
+using mmkey::python::Pixels;
 
 namespace {
 
@@ -56,8 +58,14 @@ py::list digest_messages(const py::list& messages, const py::object& algorithm, 
     std::size_t total = 0;
     for (const py::handle message : messages) {
         const auto pair = py::reinterpret_borrow<py::tuple>(message);
-        for (std::size_t i = 0; i < 2; ++i) views.push_back(take(py::object(pair[i]), "content"));
-        parts.push_back({views.end()[-2].bytes(), views.back().bytes()});
+        views.push_back(take(py::object(pair[0]), "content"));
+        const Bytes head = views.back().bytes();
+        if (py::isinstance<Pixels>(pair[1])) {
+            parts.push_back(py::object(pair[1]).cast<const Pixels&>().message(head));
+        } else {
+            views.push_back(take(py::object(pair[1]), "content"));
+            parts.push_back({head, views.back().bytes()});
+        }
         total += parts.back().head.size() + parts.back().body.size();
     }
     std::vector<Digest> digests(parts.size());
@@ -79,6 +87,10 @@ void bind_content(py::module_& m) {
         .def_property_readonly("algorithm", [](const Content& c) { return names::text(mmkey::name(c.algorithm)); })
         .def_property_readonly("digest", [](const Content& c) { return to_bytes(c.digest); })
         .def("text", [](const Content& c) { return mmkey::format_content(c); });
+    py::class_<Pixels>(m, "Pixels")
+        .def(py::init<py::capsule, py::capsule, std::size_t, std::size_t, std::size_t>(), py::arg("schema"),
+             py::arg("array"), py::arg("count"), py::arg("stride"), py::arg("kept"))
+        .def_property_readonly("nbytes", &Pixels::size);
     m.def("array_head", &array_head, py::arg("dtype"), py::arg("shape"), py::arg("attrs"), py::arg("data_size"));
     m.def("frames_message", &frames_message, py::arg("contents"));
     m.def(

@@ -30,6 +30,7 @@ struct Row {
 using StreamRow = Row<Sha256Serial>;
 using ManyRow = Row<LaneRows<Sha256Lanes>>;
 using Blake3Row = Row<Blake3Kernels>;
+using PixelsRow = Row<PackPixels*>;
 
 // Widest first: the first row that this CPU runs is taken. The second number of a lane row is the number of busy lanes from
 // which it was measured to beat the rows below it (Xeon with AVX-512 and SHA-NI; benchmarks/README.md).
@@ -92,6 +93,17 @@ const Blake3Row blake3_rows[] = {
      {blake3_compress_portable, blake3_output_portable, {}, {{{4, 3, blake3_lanes4_neon}}}}},
 #endif
     {"portable", always, {blake3_compress_portable, blake3_output_portable, {}, {}}},
+};
+
+const PixelsRow pixels_rows[] = {
+#ifdef MMKEY_X86_KERNELS
+    {"avx512", has_avx512, pixels_pack_avx512},
+    {"sse41", has_sse41, pixels_pack_sse41},
+#endif
+#ifdef MMKEY_ARM_KERNELS
+    {"neon", [](const CpuFeatures& cpu) { return cpu.neon; }, pixels_pack_neon},
+#endif
+    {"portable", always, pixels_pack_portable},
 };
 
 // ---- known answers ----
@@ -241,6 +253,19 @@ bool right(const Blake3Kernels& kernels) {
                  });
 }
 
+bool right(PackPixels* const& pack) {
+    constexpr std::size_t most = 67;
+    std::uint8_t pixels[4 * most];
+    for (std::size_t i = 0; i < sizeof pixels; ++i) pixels[i] = static_cast<std::uint8_t>(i % 251);
+    for (std::size_t count = 0; count <= most; ++count) {
+        std::uint8_t out[3 * most + 1] = {};
+        pack(pixels, out, count);
+        for (std::size_t i = 0; i < sizeof out; ++i)
+            if (out[i] != (i < 3 * count ? pixels[i / 3 * 4 + i % 3] : 0)) return false;
+    }
+    return true;
+}
+
 [[noreturn]] void fail(std::string_view operation, std::string_view isa) {
     throw std::runtime_error("mmkey: the " + std::string(operation) + " kernel '" + std::string(isa) +
                              "' gives wrong digests on this CPU");
@@ -273,6 +298,9 @@ Dispatch select_kernels(std::string_view forced) {
     table.sha256.chains = serial.chains;
     table.sha256.lanes = choose(many_rows, forced, Algorithm::sha256, "many", table.choices).kernels;
     table.blake3 = choose(blake3_rows, forced, Algorithm::blake3, "all", table.choices).kernels;
+    table.pack_pixels = choose(pixels_rows, forced, Algorithm::sha256, "pixels", table.choices).kernels;
+    table.choices.push_back(table.choices.back());  // of both algorithms
+    table.choices.back().algorithm = Algorithm::blake3;
     if (!forced.empty()) {
         std::string known;
         bool found = false;
@@ -307,6 +335,7 @@ void check_all_kernels() {
     check(stream_rows, "SHA-256 stream");
     check(many_rows, "SHA-256 many");
     check(blake3_rows, "BLAKE3");
+    check(pixels_rows, "pixels");
 }
 
 }  // namespace mmkey::detail

@@ -59,6 +59,7 @@ struct Blake3Kernels {
 struct Dispatch {
     Sha256Kernels sha256;
     Blake3Kernels blake3;
+    kernel::PackPixels* pack_pixels;
     std::vector<KernelChoice> choices;
 };
 

@@ -1,5 +1,6 @@
 #include "hash_many.h"
 
+#include "hash_pixels.h"
 #include "hash_threads.h"
 #include "hash_tree.h"
 
@@ -45,11 +46,13 @@ void digest_many(Algorithm algorithm, std::span<const Message> messages, std::sp
     std::vector<std::uint32_t> order(messages.size());
     std::iota(order.begin(), order.end(), 0u);
     std::size_t total = 0;
-    bool any_large = false;
+    bool any_large = false, any_pixels = false;
     for (const Message& message : messages) {
         total += size_of(message) + 64;
         any_large = any_large || size_of(message) >= large;
+        any_pixels = any_pixels || message.pixels;
     }
+    if (any_pixels) return digest_with_pixels(algorithm, messages, out, threads);
     if (any_large) sort_large(messages, order);
     const auto many = algorithm == Algorithm::sha256 ? sha256_many : blake3_many;
     const std::size_t shares = std::min<std::size_t>({threads, messages.size(), total / worth_threads});

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from . import _core
 from .errors import InvalidRequest, UnsupportedType
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class ArrayForm(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """One content at the time it is hashed: `data` is contiguous, little-endian and in C order."""
+    """One content at the time it is hashed: `data` is contiguous, little-endian and in C order, or `_core.Pixels`."""
 
     form: ArrayForm | None
     data: Any
@@ -417,6 +418,13 @@ NUMBER_MODES = {
     "I": ("I", "=i4", "i4"),
     "F": ("F", "=f4", "f4"),
 }
+#: Modes whose pixels count as Pillow keeps them in memory: the bytes of a pixel, and how many of them count.
+KEPT_AS_THEY_ARE = {
+    **dict.fromkeys(("L", "P"), (1, 1)),
+    **dict.fromkeys(("I;16", "I;16L", "I;16N"), (2, 2)),
+    **dict.fromkeys(("RGB", "YCbCr", "HSV", "RGBX"), (4, 3)),
+    **dict.fromkeys(("RGBA", "RGBa", "CMYK", "I", "F"), (4, 4)),
+}
 EXIF_ORIENTATION = 0x0112
 
 
@@ -449,16 +457,35 @@ def _picture_parts(image: Any) -> Parts:
         data = np.asarray(image).astype(np.uint8)
         form = ("b1", (height, width))
     elif mode in NUMBER_MODES:
+        data = _pixels_in_place(image)
         mode, stored, dtype = NUMBER_MODES[mode]
-        data = np.frombuffer(image.tobytes(), stored).astype(f"<{dtype}", copy=False)
+        if data is None:
+            data = np.frombuffer(image.tobytes(), stored).astype(f"<{dtype}", copy=False)
         form = (dtype, (height, width))
     else:
         depth = BYTE_MODES[mode]
-        data = image.tobytes()
-        if mode == "RGBX":  # its fourth byte means nothing
-            data = np.ascontiguousarray(np.frombuffer(data, np.uint8).reshape(-1, 4)[:, :3])
+        data = _pixels_in_place(image)
+        if data is None:
+            data = image.tobytes()
+            if mode == "RGBX":  # its fourth byte means nothing
+                data = np.ascontiguousarray(np.frombuffer(data, np.uint8).reshape(-1, 4)[:, :3])
         form = ("u1", (height, width) if depth == 1 else (height, width, depth))
     return Parts(ArrayForm(*form, _picture_attrs(image, mode)), data)
+
+
+def _pixels_in_place(image: Any) -> _core.Pixels | None:
+    """The pixels where Pillow keeps them, or None where it does not offer them: its copy is then read.
+
+    Pillow before 13 offers pictures whose rows lie apart as if they did not, and crashes on some mapped ones.
+    """
+    layout = KEPT_AS_THEY_ARE.get(image.mode)
+    if layout is None or int(sys.modules["PIL"].__version__.partition(".")[0]) < 13:
+        return None
+    try:
+        schema, array = image.__arrow_c_array__()
+        return _core.Pixels(schema, array, image.width * image.height, *layout)
+    except ValueError:  # several blocks of memory, or rows that lie apart
+        return None
 
 
 def _picture_attrs(image: Any, mode: str) -> dict[str, object]:

@@ -339,7 +339,9 @@ def _message(content: Content, algorithm: str) -> tuple[bytes, Any] | None:
         return None
     if parts.form is None:
         return b"", parts.data
-    return _core.array_head(*parts.form, memoryview(parts.data).nbytes), parts.data
+    data = parts.data
+    size = data.nbytes if isinstance(data, _core.Pixels) else memoryview(data).nbytes
+    return _core.array_head(*parts.form, size), data
 
 
 def _stream_digest(content: Content, algorithm: str, threads: int) -> bytes:

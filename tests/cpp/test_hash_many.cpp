@@ -95,3 +95,43 @@ TEST_CASE("threads share large messages") {
         for (const std::size_t head : {0, 50, 1023, 1024, 5000}) check(std::vector{message(size, head, random)});
     }
 }
+
+TEST_CASE("pixels of four bytes are hashed as their first three, alone and in batches, at every length of a piece") {
+    std::mt19937 random(11);
+    const std::size_t counts[] = {0,   1,    2,    15,     16,     17,     21,     22,    341,
+                                  342, 5461, 5462, 10'922, 10'923, 10'924, 21'845, 90'001};
+    std::vector<Message> messages;
+    std::vector<std::vector<std::uint8_t>> packed;
+    for (const std::size_t count : counts) {
+        for (const std::size_t head :
+             {std::size_t{0}, std::size_t{1}, std::size_t{43}, std::size_t{64}, std::size_t{40'000}}) {
+            const Bytes pixels = Bytes(bytes()).subspan(random() % 4096, 4 * count);
+            messages.push_back({Bytes(bytes()).subspan(700'000 + random() % 4096, head), pixels, true});
+            auto& plain = packed.emplace_back();
+            for (std::size_t i = 0; i < pixels.size(); ++i)
+                if (i % 4 != 3) plain.push_back(pixels[i]);
+        }
+        messages.push_back(message(count, 7, random));  // a plain one between them
+        packed.emplace_back(messages.back().body.begin(), messages.back().body.end());
+    }
+    for (const auto algorithm : {Algorithm::sha256, Algorithm::blake3}) {
+        std::vector<Digest> expected;
+        for (std::size_t i = 0; i < messages.size(); ++i) {
+            Hasher hasher(algorithm);
+            hasher.update(messages[i].head);
+            hasher.update(packed[i]);
+            expected.push_back(hasher.digest());
+        }
+        for (const unsigned threads : {1u, 2u, 5u, 40u}) {
+            std::vector<Digest> out(messages.size());
+            digest_many(algorithm, messages, out, threads);
+            CHECK(out == expected);
+            for (std::size_t i = 0; i < messages.size(); ++i) {
+                Digest one;
+                digest_many(algorithm, std::span(&messages[i], 1), std::span(&one, 1), threads);
+                CAPTURE(i);
+                CHECK(one == expected[i]);
+            }
+        }
+    }
+}

@@ -12,8 +12,12 @@ import pytest
 import logical
 import mmkey
 import reference
+from mmkey import _core, _sources
+from mmkey.content import resolve
 
+PIL = pytest.importorskip("PIL")
 Image = pytest.importorskip("PIL.Image")
+OFFERS_PIXELS = int(PIL.__version__.partition(".")[0]) >= 13
 
 CASES = json.loads((logical.VECTORS / "pil-v1.json").read_text())["cases"]
 PLAIN = [case for case in CASES if case["recipe"]["orientation"] is None]
@@ -42,7 +46,16 @@ def expected_array(case):
     return array["dtype"], array["shape"], bytes.fromhex(array["data"]), logical.uncoded(array["attrs"])
 
 
+@pytest.fixture(params=["in place", "copied"])
+def reading(request, monkeypatch):
+    """Both ways to a picture's pixels."""
+    if request.param == "copied":
+        monkeypatch.setattr(_sources, "KEPT_AS_THEY_ARE", {})
+    return request.param
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+@pytest.mark.usefixtures("reading")
 def test_pictures_have_the_digests_of_the_vectors(case, algorithm, tmp_path):
     assert reference.of_array(algorithm, *expected_array(case))[2].hex() == case["digest"][algorithm]
     with picture(case["recipe"], tmp_path) as image:
@@ -228,3 +241,126 @@ def test_a_picture_in_memory_and_its_file_are_two_contents():
     of_pixels = mmkey.Content.from_image(image)
     assert (of_file.kind, of_pixels.kind) == ("bytes", "array")
     assert of_file.digest("sha256") != of_pixels.digest("sha256")
+
+
+# ---------------------------------------------------------------- pixels in place
+
+
+def noise(mode, size, seed=1):
+    """A picture of random pixels, and the digests that its bytes have as an array."""
+    width, height = size
+    image = Image.new(mode, size)
+    depth = len(image.tobytes()) // (width * height)
+    data = np.random.default_rng(seed).integers(0, 128, width * height * depth, dtype=np.uint8).tobytes()
+    return Image.frombytes(mode, size, data)
+
+
+def expected_digest(image, algorithm):
+    width, height = image.size
+    dtype, shape, data = "u1", [height, width], image.tobytes()
+    if image.mode in ("I", "F", "I;16"):
+        dtype = {"I": "i4", "F": "f4", "I;16": "u2"}[image.mode]
+    elif image.mode == "RGBX":
+        data, shape = bytes(np.frombuffer(data, np.uint8).reshape(-1, 4)[:, :3].tobytes()), [height, width, 3]
+    elif len(data) != width * height:
+        shape = [height, width, len(data) // (width * height)]
+    return reference.of_array(algorithm, dtype, shape, data, {"mode": image.mode})[2]
+
+
+IN_PLACE = ["L", "I;16", "RGB", "YCbCr", "HSV", "RGBX", "RGBA", "RGBa", "CMYK", "I", "F"]
+
+
+@pytest.mark.parametrize("mode", IN_PLACE)
+def test_pixels_in_place_are_those_of_the_copy(mode, algorithm):
+    # Around a BLAKE3 chunk, where a picture fills the lanes, and where one piece of it gives way to the next.
+    for size in [(1, 1), (7, 5), (17, 20), (341, 1), (342, 1), (73, 75), (99, 111), (336, 336), (640, 481)]:
+        image = noise(mode, size)
+        assert (_sources._pixels_in_place(image) is not None) == OFFERS_PIXELS
+        assert mmkey.Content.from_image(image).digest(algorithm) == expected_digest(image, algorithm), size
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "RGBA"])
+@pytest.mark.usefixtures("reading")
+def test_a_picture_in_several_blocks_of_memory_has_the_digest_of_its_bytes(mode, algorithm):
+    image = noise(mode, (5000, 3500))
+    if OFFERS_PIXELS:
+        assert _sources._pixels_in_place(image) is None
+    assert mmkey.Content.from_image(image).digest(algorithm) == expected_digest(image, algorithm)
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "RGBA", "F"])
+@pytest.mark.usefixtures("reading")
+def test_a_picture_whose_rows_lie_apart_has_the_digest_of_its_bytes(mode, algorithm):
+    alignment = Image.core.get_alignment()
+    Image.core.set_alignment(64)
+    try:
+        image = noise(mode, (21, 13))
+    finally:
+        Image.core.set_alignment(alignment)  # told by no picture that was made before
+    assert mmkey.Content.from_image(image).digest(algorithm) == expected_digest(image, algorithm)
+
+
+@pytest.mark.parametrize("mode", ["L", "RGBX", "CMYK", "I;16", "RGBA"])
+@pytest.mark.usefixtures("reading")
+def test_a_picture_over_memory_of_others_has_the_digest_of_its_bytes(mode, algorithm):
+    plain = noise(mode, (21, 13))
+    data = bytearray(plain.tobytes())
+    for orientation in (1, -1):
+        mapped = Image.frombuffer(mode, plain.size, data, "raw", mode, 0, orientation)
+        assert mmkey.Content.from_image(mapped).digest(algorithm) == expected_digest(mapped, algorithm)
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "RGBA"])
+@pytest.mark.usefixtures("reading")
+def test_a_mapped_file_and_what_is_cut_out_of_a_picture_have_the_digests_of_their_bytes(mode, algorithm, tmp_path):
+    image = noise(mode, (40, 30))
+    image.save(tmp_path / "plain.tiff")
+    with Image.open(tmp_path / "plain.tiff") as opened:
+        digest = mmkey.Content.from_image(opened).digest(algorithm)
+    assert digest == expected_digest(image, algorithm)
+    for made in (image.crop((3, 4, 20, 29)), image.rotate(90, expand=True), image.resize((11, 13)), image.copy()):
+        assert mmkey.Content.from_image(made).digest(algorithm) == expected_digest(made, algorithm)
+
+
+@pytest.mark.parametrize("version", ["11.3.0", "12.3.0"])
+def test_a_pillow_that_offers_pixels_carelessly_is_not_asked_for_them(version, monkeypatch):
+    image = noise("RGB", (5, 3))
+    expected = expected_digest(image, "sha256")
+
+    def crash(self):
+        raise AssertionError
+
+    monkeypatch.setattr(PIL, "__version__", version)
+    monkeypatch.setattr(Image.Image, "__arrow_c_array__", crash, raising=False)
+    assert mmkey.Content.from_image(image).digest("sha256") == expected
+
+
+def test_a_batch_of_pictures_files_and_arrays_has_the_digests_of_each(algorithm):
+    pictures = [noise(mode, size, seed) for seed, size in enumerate([(9, 9), (200, 150)]) for mode in IN_PLACE]
+    contents = [mmkey.Content.of(thing) for thing in [*pictures, b"a file", np.arange(12, dtype=np.uint8)]]
+    found = [content.digest for content in resolve(contents, algorithm)]
+    assert found[:-2] == [expected_digest(picture, algorithm) for picture in pictures]
+    assert found[-2] == reference.digest(algorithm, b"a file")
+    assert found[-1] == reference.of_array(algorithm, "u1", [12], bytes(range(12)), {})[2]
+
+
+def test_a_second_algorithm_sees_that_pixels_in_place_were_changed():
+    image = noise("RGB", (64, 64))
+    content = mmkey.Content.from_image(image)
+    content.digest("sha256")
+    image.putpixel((63, 63), (255, 255, 255))
+    with pytest.raises(mmkey.errors.InvalidRequest, match="changed"):
+        content.digest("blake3")
+
+
+@pytest.mark.skipif(not OFFERS_PIXELS, reason="this Pillow's Arrow data is not read")
+def test_arrow_data_of_another_form_is_refused():
+    schema, array = noise("RGB", (4, 3)).__arrow_c_array__()
+    assert _core.Pixels(schema, array, 12, 4, 3).nbytes == 36
+    wrong = [(schema, array, 11, 4, 3), (schema, array, 13, 4, 3), (schema, array, 12, 1, 1), (schema, array, 12, 2, 2)]
+    wrong += [(schema, array, 12, 4, 2), (array, schema, 12, 4, 3), (*noise("L", (4, 3)).__arrow_c_array__(), 12, 4, 4)]
+    for arguments in wrong:
+        with pytest.raises(ValueError, match=r"Arrow|PyCapsule"):
+            _core.Pixels(*arguments)
+    with pytest.raises(TypeError):
+        _core.Pixels(b"", b"", 12, 4, 3)

@@ -34,6 +34,7 @@ Digest digest(Algorithm algorithm, Bytes message, unsigned threads = 1);
 struct Message {
     Bytes head;
     Bytes body;
+    bool pixels = false;  ///< `body` is pixels of four bytes, of which the first three are hashed
 };
 
 /// One digest a message, side by side in SIMD lanes where that is faster; `out.size() == messages.size()`.

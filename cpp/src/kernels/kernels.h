@@ -99,4 +99,14 @@ Blake3Lanes blake3_lanes8_avx2;
 Blake3Lanes blake3_lanes8_avx512;
 Blake3Lanes blake3_lanes16_avx512;
 
+// ---- pixels ----
+
+/// The first three bytes of each of `count` pixels of four: reads 4 * count bytes, writes 3 * count, no others.
+using PackPixels = void(const uint8_t* in, uint8_t* out, size_t count);
+
+PackPixels pixels_pack_portable;
+PackPixels pixels_pack_sse41;
+PackPixels pixels_pack_avx512;
+PackPixels pixels_pack_neon;
+
 }  // namespace mmkey::kernel
