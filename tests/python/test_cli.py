@@ -145,6 +145,28 @@ def test_results_that_something_is_in_the_way_of_leave_all_as_it_was(tmp_path: P
     assert (out / "inputs").read_text() == "mine"
 
 
+@pytest.mark.parametrize("blocks", [0, 1, 8])
+@pytest.mark.parametrize("kind", ["", "--matrix", "--capacity 10 --requests 100"])
+def test_without_room_for_the_results_one_line_says_where_they_were_to_go(
+    kind: str, blocks: int, tmp_path: Path
+) -> None:
+    # A limit on a file's size fails a write as a full disk does.
+    command = f'ulimit -f {blocks}; exec "$0" -B -m mmkey study {kind} --out some/where'
+    done = subprocess.run(["sh", "-c", command, sys.executable], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("mmkey: some/where")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["kernels", "kernels --json"])
+def test_a_full_stdout_is_named_in_one_line(command: str, tmp_path: Path) -> None:
+    run = ["sh", "-c", f'"$0" -m mmkey {command} >/dev/full', sys.executable]
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, env=buffered)
+    assert (done.returncode, done.stderr) == (2, "mmkey: stdout: No space left on device\n")
+
+
 def test_a_new_study_in_an_old_folder_replaces_its_own_files_and_no_others(tmp_path: Path, within: Within) -> None:
     (tmp_path / "results").mkdir()
     (tmp_path / "results/notes.txt").write_text("mine")

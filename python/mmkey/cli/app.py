@@ -55,6 +55,19 @@ def _root(
         raise typer.Exit
 
 
+def _stdout_fails() -> bool:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return True
+    return False
+
+
+def _drop_stdout() -> None:
+    """Python flushes stdout once more at exit: let that go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def run(argv: Sequence[str]) -> int:
     """Runs one command line. 0: done; 1: the command's own verdict is no; 2: bad usage or input; 130: interrupted."""
     command = typer.main.get_command(app)
@@ -74,11 +87,14 @@ def run(argv: Sequence[str]) -> int:
         complain(str(problem))
         return 2
     except BrokenPipeError:
-        # The reader has gone (mmkey ... | head). Python flushes stdout once more at exit: let that go nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()  # the reader has gone (mmkey ... | head)
         return 1
     except OSError as problem:
-        complain(f"{problem.filename or 'input or output'}: {problem.strerror or problem}")
+        where = problem.filename
+        if where is None and _stdout_fails():
+            where = "stdout"
+            _drop_stdout()
+        complain(f"{where or 'input or output'}: {problem.strerror or problem}")
         return 2
     except _ClickError as problem:
         complain(f"{problem.format_message()} (see mmkey --help)")  # type: ignore[attr-defined]

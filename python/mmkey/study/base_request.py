@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from mmkey.study.logical import Clip, Picture, Pixels, Scope
-from mmkey.study.pictures import look_at
+from mmkey.study.pictures import look_at_own
 from mmkey.study.recipe import Recipe, Shot, Text
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ class Workshop:
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / name
         image.save(path, **options)
-        return look_at(path, name)
+        return look_at_own(path, name)
 
     def copy(self, name: str, picture: Picture) -> Picture:
         """The same bytes in another file."""
         path = self.folder / name
         path.write_bytes(picture.path.read_bytes())
-        return look_at(path, name)
+        return look_at_own(path, name)
 
     def base(self) -> Recipe:
         """System prompt, a picture file, text, a picture of pixels, text, a clip, a question."""

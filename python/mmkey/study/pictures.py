@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image, ImageDraw, ImageOps, UnidentifiedImageError
 
+from mmkey.study.errors import StudyError
 from mmkey.study.logical import Picture
 
 if TYPE_CHECKING:
@@ -87,6 +88,14 @@ def draw_picture(name: str, stem: Path) -> Path:
 
 
 # ---------------------------------------------------------------- pictures from anywhere
+
+
+def look_at_own(path: Path, name: str) -> Picture:
+    """A picture that the study wrote, as :func:`look_at` gives it; a full disk may have cut it short without a word."""
+    try:
+        return look_at(path, name)
+    except UnusablePictureError as problem:
+        raise StudyError(f"{path}: was not written whole ({problem}); is there room on the disk?") from None
 
 
 def look_at(path: Path, name: str) -> Picture:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from mmkey.study.scenarios import Scenario
 
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 FALSE_HIT_EXPECTED = ("same_text_different_image", "multi_image_different_order")
 ACCEPTANCE = (
     "Acceptance: in same_text_different_image and in multi_image_different_order strategy A has false hits, B and C "
@@ -141,10 +143,13 @@ class Staging:
             raise OutputError(f"{self.out}: cannot write results there: {reason}") from None
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _: object = None, problem: BaseException | None = None, __: object = None) -> None:
         if self.folder != self.out:
             shutil.rmtree(self.folder, ignore_errors=True)
         self._unmake()
+        # What fails on a file that is already open knows no name; all that the study writes is under --out.
+        if isinstance(problem, OSError) and problem.errno in _NO_ROOM and problem.filename is None:
+            raise OutputError(f"{self.out}: cannot write results there: {problem.strerror}") from None
 
     def _unmake(self) -> None:
         for folder in self._made:

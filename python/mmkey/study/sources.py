@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from mmkey.study.errors import StudyError
-from mmkey.study.pictures import UnusablePictureError, draw_picture, look_at
+from mmkey.study.pictures import UnusablePictureError, draw_picture, look_at, look_at_own
 from mmkey.study.processors import NativeProcessor, Processor, SquareProcessor
 from mmkey.study.scenarios import Case, Scenario, TakePicture, picture_case
 
@@ -55,7 +55,7 @@ class DrawnPictures:
 
         def take(letter: str, slot: str) -> Picture:
             path = draw_picture(subjects[letter], folder / f"{slot}-{subjects[letter]}")
-            return look_at(path, f"{name}/{path.name}")
+            return look_at_own(path, f"{name}/{path.name}")
 
         case = picture_case(scenario, self.processor, take)
         if case is not None:
