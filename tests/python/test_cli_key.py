@@ -211,7 +211,13 @@ def test_values_that_differ_in_type_alone_have_other_keys(
 
 @pytest.mark.parametrize(
     ("a", "b"),
-    [("1.0", '{"$float": "1"}'), ("1e2", "100.0"), ('"\\u00e9"', '"é"'), ('{"$bytes": "AA"}', '{"$bytes": "aa"}')],
+    [
+        ("1.0", '{"$float": "1"}'),
+        ("-2.5e-3", '{"$float": "-2.5E-3"}'),
+        ("1e2", "100.0"),
+        ('"\\u00e9"', '"é"'),
+        ('{"$bytes": "AA"}', '{"$bytes": "aa"}'),
+    ],
 )
 def test_a_value_written_in_two_ways_has_one_key(
     a: str, b: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -239,6 +245,8 @@ def test_the_example_fits_the_schema_and_spoiled_ones_do_not() -> None:
         lambda d: d.update(unknown=1),
         lambda d: d["items"][0].update(patch_grid=[1]),
         lambda d: d.update(adapter=["a"]),
+        lambda d: d.update(adapter=""),
+        lambda d: d.update(adapter=["", None]),
         lambda d: d.update(salt=""),
     ):
         document = example()
@@ -332,6 +340,18 @@ BAD_VALUES: list[tuple[str, Any, str, str]] = [
     ("block_size", True, "block_size", "True"),
     ("config", {"x": {"$float": "one"}}, "config.x.$float", "'one'"),
     ("config", {"x": {"$float": 1.0}}, "config.x", "$float stands alone"),
+    *(
+        ("config", {"x": {"$float": text}}, "config.x.$float", "a number as JSON writes it, nan, inf or -inf")
+        for text in ("1_0", "\uff11", " 1", "1\n", "+1", "01", "1.", ".5", "NaN", "Infinity", "-nan", "0x1p3", "")
+    ),
+    ("config", {"x": {"$float": "1e999"}}, "config.x.$float", "'1e999' overflows a float"),
+    ("config", {"x": {"$float": "-1e999"}}, "config.x.$float", "'-1e999' overflows a float"),
+    *(
+        ("salt", {"$bytes": text}, "salt.$bytes", "pairs of hexadecimal digits")
+        for text in ("00 ff", " 00", "00\n", "0x00", "\uff10\uff10", "0g")
+    ),
+    ("config", {"a": {"\ud800": 1}}, 'config.a["\\ud800"]', "lone surrogate"),
+    ("items.0.processing", {"\udc00": 1}, 'items[0].processing["\\udc00"]', "lone surrogate"),
     ("unknown", 1, "unknown", "token_ids"),
 ]
 

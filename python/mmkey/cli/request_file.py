@@ -138,10 +138,10 @@ class RequestFile(_Model):
             {
                 "anyOf": [
                     {"type": "null"},
-                    {"type": "string"},
+                    {"type": "string", "minLength": 1},
                     {
                         "type": "array",
-                        "prefixItems": [{"type": "string"}, {"type": ["string", "null"]}],
+                        "prefixItems": [{"type": "string", "minLength": 1}, {"type": ["string", "null"]}],
                         "minItems": 2,
                         "maxItems": 2,
                     },

@@ -1,7 +1,7 @@
 """JSON in which nothing is lost or guessed: what Python's reader lets pass or drops is an error that names its place.
 
 Read are UTF-8, integers as int and numbers with a point or exponent as float, ``{"$float": "nan"}`` (nan, inf, -inf or
-any number) and ``{"$bytes": "00ff"}``, which JSON has no form for.
+a number as JSON writes it) and ``{"$bytes": "00ff"}``, which JSON has no form for.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from mmkey.cli.output import CliError, shown
 
 _MOST_DIGITS = 40  # more than an integer of 64 bits and a sign have; Python refuses to read some thousands
 _FLOAT_WORDS = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
+_FLOAT = re.compile(r"(?:nan|-?inf|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\Z")
+_HEX = re.compile(r"(?:[0-9a-fA-F]{2})*\Z")
 _PLAIN_NAME = re.compile(r"[A-Za-z_$][\w$-]*\Z")
 
 
@@ -84,14 +86,38 @@ def _resolve(value: object, place: str) -> object:
         return value
     marks = [name for name in value if name in {"$float", "$bytes"}]
     if not marks:
+        for name in value:
+            if not _encodable(name):
+                raise CliError(
+                    f"{member(place, name)}: the name has a lone surrogate; allowed is text that UTF-8 encodes"
+                )
         return {name: _resolve(element, member(place, name)) for name, element in value.items()}
     mark, content = marks[0], value[marks[0]]
     if len(value) > 1 or not isinstance(content, str):
         raise CliError(
             f'{place or "the document"}: {shown(value)}; {mark} stands alone, with text: {{"{mark}": "..."}}'
         )
+    return _bytes(content, member(place, mark)) if mark == "$bytes" else _float(content, member(place, mark))
+
+
+def _bytes(text: str, place: str) -> bytes:
+    if not _HEX.match(text):
+        raise CliError(f"{place}: {shown(text)} is not pairs of hexadecimal digits")
+    return bytes.fromhex(text)
+
+
+def _float(text: str, place: str) -> float:
+    if not _FLOAT.match(text):
+        raise CliError(f"{place}: {shown(text)} is not a number as JSON writes it, nan, inf or -inf")
+    number = float(text)
+    if math.isinf(number) and "inf" not in text:
+        raise CliError(f'{place}: {shown(text, 30)} overflows a float; write {{"$float": "inf"}}')
+    return number
+
+
+def _encodable(text: str) -> bool:
     try:
-        return bytes.fromhex(content) if mark == "$bytes" else float(content)
-    except ValueError:
-        wanted = "pairs of hexadecimal digits" if mark == "$bytes" else "a number, nan, inf or -inf"
-        raise CliError(f"{member(place, mark)}: {shown(content)} is not {wanted}") from None
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
