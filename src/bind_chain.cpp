@@ -6,6 +6,7 @@
 #include <pybind11/pybind11.h>
 
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <utility>
@@ -43,6 +44,13 @@ py::array_t<std::uint8_t> extend(Chain& self, std::size_t tokens, Extend&& exten
     return to_array(fresh);
 }
 
+std::unique_ptr<Chain> copy(Chain& self) {
+    auto other = std::make_unique<Chain>(self.chain.seed());
+    const std::lock_guard lock(self.mutex);
+    other->chain = self.chain;
+    return other;
+}
+
 }  // namespace
 
 void bind_chain(py::module_& m) {
@@ -60,7 +68,7 @@ void bind_chain(py::module_& m) {
         .def(
             "extend",
             [](Chain& self, Checked& checked, const py::tuple& contents) {
-                fill(checked, contents);
+                fill(checked, self.chain.seed().strategy, contents);
                 // Checked once more: another thread may have extended the chain since.
                 return extend(self, checked.request.token_ids.size(),
                               [&](BlockChain& chain) { return chain.extend(checked.request); });
@@ -73,6 +81,7 @@ void bind_chain(py::module_& m) {
                               [&](BlockChain& chain) { return chain.append(prepared); });
             },
             py::arg("prepared"))
+        .def("copy", &copy)
         .def_property_readonly("keys",
                                [](Chain& self) {
                                    const std::lock_guard lock(self.mutex);

@@ -122,7 +122,7 @@ void bind_engine(py::module_& m) {
         .def(
             "prepare",
             [](const KeyEngine& self, Checked& checked, const py::tuple& contents) {
-                fill(checked, contents);
+                fill(checked, self.seed().strategy, contents);
                 return std::make_shared<Prepared>(self.prepare_checked(checked.request, std::move(checked.normal)));
             },
             py::arg("checked"), py::arg("contents"))

@@ -27,10 +27,11 @@ std::optional<std::uint64_t> optional_uint(const py::object& object, const char*
 
 mmkey::Sampling to_sampling(const py::object& given) {
     mmkey::Sampling sampling;
-    const py::dict entries = to_dict(given, "sampling");
     py::dict other;
     std::unordered_set<std::string> names;
-    for (const auto& [key, value] : entries) {
+    for (const py::handle pair : to_pairs(given, "sampling")) {
+        const auto both = py::reinterpret_borrow<py::tuple>(pair);
+        const py::object key = both[0], value = both[1];
         const bool is_text = PyUnicode_Check(key.ptr());
         const std::string name = is_text ? to_text(key, "sampling") : "";
         const auto field = "sampling." + name;

@@ -35,7 +35,12 @@ inline mmkey::Request request_of(const RequestData& data, const pybind11::tuple&
     return request;
 }
 
-inline void fill(Checked& checked, const pybind11::tuple& contents) {
+/// One content for each item; strategy A looks at none. An item must never be keyed by a digest that nobody made.
+inline void fill(Checked& checked, mmkey::Strategy strategy, const pybind11::tuple& contents) {
+    const std::size_t wanted = strategy == mmkey::Strategy::A ? 0 : checked.request.items.size();
+    if (contents.size() != wanted)
+        throw mmkey::InvalidRequest("items", "have " + std::to_string(contents.size()) + " contents for " +
+                                                 std::to_string(wanted) + " items");
     for (std::size_t i = 0; i < contents.size(); ++i)
         checked.request.items.at(i).content = pybind11::object(contents[i]).cast<const mmkey::Content&>();
 }

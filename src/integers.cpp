@@ -163,12 +163,16 @@ bool is_byte_string(py::handle object) {
     return base != nullptr && is_byte_string(base);
 }
 
+bool is_masked(py::handle object) {
+    return py::isinstance(object, py::module_::import("numpy.ma").attr("MaskedArray"));
+}
+
 /// An array that is no buffer itself: on which device it lies is asked first, since reading another's would crash.
 py::object as_array(py::handle object, const std::string& field) {
     if (py::hasattr(object, "__dlpack_device__")) {
-        const py::tuple device = object.attr("__dlpack_device__")();
-        constexpr int cpu = 1;
-        if (device[0].cast<int>() != cpu)
+        const py::object device = object.attr("__dlpack_device__")();
+        const py::object cpu = py::make_tuple(1, 0);
+        if (!device.equal(cpu))
             throw UnsupportedType(field,
                                   "lies on DLPack device " + shown(device) + "; token ids are read from the CPU");
         return numpy("from_dlpack")(object);
@@ -177,13 +181,18 @@ py::object as_array(py::handle object, const std::string& field) {
     throw UnsupportedType(field, "is a " + type_name(object) + "; allowed is " + ids_allowed);
 }
 
+/// An array of dates or time spans.
+bool is_time(py::handle object) {
+    const py::object kind = py::getattr(py::getattr(object, "dtype", py::none()), "kind", py::none());
+    return kind.equal(py::str("m")) || kind.equal(py::str("M"));
+}
+
 /// A list or tuple as it is, an array as a list. Dates and time spans are no numbers, though some become ints in one.
 py::object to_list(py::handle object, const std::string& field, const char* allowed) {
     if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) return py::reinterpret_borrow<py::object>(object);
     const auto wrong = [&] { return UnsupportedType(field, shown(object) + " is not " + allowed); };
     if (!py::hasattr(object, "tolist")) throw wrong();
-    const py::object kind = py::getattr(py::getattr(object, "dtype", py::none()), "kind", py::none());
-    if (kind.equal(py::str("m")) || kind.equal(py::str("M"))) throw wrong();
+    if (is_time(object)) throw wrong();
     py::object list = object.attr("tolist")();
     if (!PyList_Check(list.ptr())) throw wrong();
     return list;
@@ -213,12 +222,14 @@ TokenIds to_token_ids(py::handle object, const std::string& field) {
     if (is_byte_string(object))
         throw UnsupportedType(field,
                               "is a byte string, which is not a list of ids; allowed is " + std::string(ids_allowed));
-    if (py::isinstance(object, py::module_::import("numpy.ma").attr("MaskedArray")))
+    if (is_masked(object))
         throw UnsupportedType(field, "is a masked array; allowed is " + std::string(ids_allowed));
     const bool is_buffer = PyObject_CheckBuffer(object.ptr());
     try {
         return is_buffer ? from_buffer(object, field) : from_buffer(as_array(object, field), field);
     } catch (const py::error_already_set& error) {
+        // An interrupt is no word about the ids.
+        if (!error.matches(PyExc_Exception) || error.matches(PyExc_MemoryError)) throw;
         // NumPy refuses to export what no buffer format can tell (datetimes and the like), and to import from DLPack
         // what it has no dtype for.
         throw UnsupportedType(field, "cannot be read as an array: " + std::string(py::str(error.value())));
@@ -227,7 +238,9 @@ TokenIds to_token_ids(py::handle object, const std::string& field) {
 
 std::vector<std::int64_t> to_slots(py::handle object, const std::string& field) {
     std::vector<std::int64_t> slots;
-    if (PyObject_CheckBuffer(object.ptr()) && !is_byte_string(object)) {
+    if (is_byte_string(object) || is_masked(object))
+        throw UnsupportedType(field, "is a " + type_name(object) + "; allowed is a list or array of integers");
+    if (PyObject_CheckBuffer(object.ptr()) && !is_time(object)) {
         const View view(object);
         const Py_buffer& b = view.buffer;
         const std::string_view format = b.format == nullptr ? "B" : b.format;
@@ -240,9 +253,7 @@ std::vector<std::int64_t> to_slots(py::handle object, const std::string& field) 
     // Exact small ints run no code of others, but a list may change while one of another type is read.
     py::object sequence = py::reinterpret_borrow<py::object>(object);
     const bool is_sequence = PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) || PyRange_Check(object.ptr());
-    if (!is_sequence && py::hasattr(object, "tolist")) sequence = object.attr("tolist")();
-    if (!is_sequence && !PyList_Check(sequence.ptr()))
-        throw UnsupportedType(field, shown(object) + " is not a list of integers");
+    if (!is_sequence) sequence = to_list(object, field, "a list of integers");
     if (!PyTuple_Check(sequence.ptr())) sequence = py::tuple(sequence);
     const auto size = std::size_t(PyTuple_GET_SIZE(sequence.ptr()));
     slots.reserve(size);

@@ -40,6 +40,32 @@ bool is_mapping(py::handle object) {
     return PyDict_Check(object.ptr()) || py::isinstance(object, py::module_::import("collections.abc").attr("Mapping"));
 }
 
+/// The bytes of a buffer; what cannot be read, as a released view, is no value.
+std::vector<std::uint8_t> copy_of(py::handle buffer, const std::string& field, const std::string& instead) {
+    const auto copy = py::reinterpret_steal<py::object>(PyBytes_FromObject(buffer.ptr()));
+    if (!copy) {
+        PyErr_Clear();
+        throw UnsupportedType(field, "is a buffer that cannot be read; " + instead);
+    }
+    const auto* data = reinterpret_cast<const std::uint8_t*>(PyBytes_AS_STRING(copy.ptr()));
+    return {data, data + PyBytes_GET_SIZE(copy.ptr())};
+}
+
+/// The items of a mapping in a list of our own, since converting a value may run code that changes the mapping.
+py::list pairs_of(py::handle mapping, const std::string& field) {
+    py::list pairs(mapping.attr("items")());
+    for (const py::handle pair : pairs)
+        if (!PyTuple_Check(pair.ptr()) || PyTuple_GET_SIZE(pair.ptr()) != 2)
+            throw UnsupportedType(field, "is a map whose items are not pairs, but " + shown(pair));
+    return pairs;
+}
+
+void require_mapping(py::handle object, const std::string& field) {
+    if (!is_mapping(object))
+        throw UnsupportedType(field,
+                              "is a " + std::string(Py_TYPE(object.ptr())->tp_name) + "; allowed is a text-keyed map");
+}
+
 class Converter {
   public:
     explicit Converter(const std::string& field) : field_(field) {}
@@ -62,11 +88,7 @@ class Converter {
         check_level(path, level);
         Value::Entries found;
         std::unordered_set<std::string> names;
-        // Pairs of its own, since converting a value may run code that changes the mapping.
-        const py::list pairs(mapping.attr("items")());
-        for (const py::handle pair : pairs) {
-            if (!PyTuple_Check(pair.ptr()) || PyTuple_GET_SIZE(pair.ptr()) != 2)
-                throw UnsupportedType(path.text(field_), "is a map whose items are not pairs, but " + shown(pair));
+        for (const py::handle pair : pairs_of(mapping, path.text(field_))) {
             const auto both = py::reinterpret_borrow<py::tuple>(pair);
             const py::object key = both[0];
             if (!PyUnicode_Check(key.ptr()))
@@ -104,13 +126,7 @@ class Converter {
     }
 
     Value byte_string(py::handle object, const Path& path) const {
-        const py::object copy = py::reinterpret_steal<py::object>(PyBytes_FromObject(object.ptr()));
-        if (!copy) {
-            PyErr_Clear();
-            throw UnsupportedType(path.text(field_), "is a buffer that cannot be read; " + std::string(allowed));
-        }
-        return Value::bytes({reinterpret_cast<const std::uint8_t*>(PyBytes_AS_STRING(copy.ptr())),
-                             std::size_t(PyBytes_GET_SIZE(copy.ptr()))});
+        return Value::bytes(copy_of(object, path.text(field_), allowed));
     }
 
     Value list(py::handle object, const Path& path, unsigned level) const {
@@ -148,16 +164,14 @@ Value to_value(py::handle object, const std::string& field) {
     return Converter(field).convert(object, Path{nullptr, py::handle()}, 1);
 }
 
-py::dict to_dict(py::handle mapping, const std::string& field) {
-    if (!is_mapping(mapping))
-        throw UnsupportedType(field,
-                              "is a " + std::string(Py_TYPE(mapping.ptr())->tp_name) + "; allowed is a text-keyed map");
-    return py::dict(py::reinterpret_borrow<py::object>(mapping));
+py::list to_pairs(py::handle mapping, const std::string& field) {
+    require_mapping(mapping, field);
+    return pairs_of(mapping, field);
 }
 
 Value::Entries to_entries(py::handle mapping, const std::string& field) {
     if (mapping.is_none()) return {};
-    if (!is_mapping(mapping)) to_dict(mapping, field);
+    require_mapping(mapping, field);
     return Converter(field).entries(mapping, Path{nullptr, py::handle()}, 1);
 }
 
@@ -187,8 +201,7 @@ std::optional<std::vector<std::uint8_t>> to_salt(py::handle object) {
     if (!PyBytes_Check(object.ptr()) && !PyByteArray_Check(object.ptr()) && !PyMemoryView_Check(object.ptr()))
         throw UnsupportedType("salt",
                               "is a " + std::string(Py_TYPE(object.ptr())->tp_name) + "; allowed are bytes or text");
-    const std::string copy = py::bytes(py::reinterpret_steal<py::object>(PyBytes_FromObject(object.ptr())));
-    return mmkey::to_vector(mmkey::as_bytes(copy));
+    return copy_of(object, "salt", "allowed are bytes or text");
 }
 
 std::optional<double> to_rate(py::handle object, const std::string& field) {

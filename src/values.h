@@ -13,8 +13,8 @@
 /// Throws UnsupportedType or InvalidRequest under `field` and the path to the value (`config.rope.factor`).
 mmkey::Value to_value(pybind11::handle object, const std::string& field);
 
-/// A copy of any mapping; throws UnsupportedType under `field` for what is none.
-pybind11::dict to_dict(pybind11::handle mapping, const std::string& field);
+/// The (key, value) pairs of any mapping, in a list of its own; throws UnsupportedType under `field` for what is none.
+pybind11::list to_pairs(pybind11::handle mapping, const std::string& field);
 
 /// The entries of a mapping; None is the empty one.
 mmkey::Value::Entries to_entries(pybind11::handle mapping, const std::string& field);

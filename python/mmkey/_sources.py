@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import _core
-from .errors import InvalidRequest, UnsupportedType
+from .errors import InvalidRequest, UnsupportedType, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,6 +149,8 @@ class Frames(Source):
 
     def __init__(self, frames: tuple[Any, ...]) -> None:
         self.frames = frames
+        sources = (frame._source for frame in frames)
+        self.depth: int = 1 + max((source.depth for source in sources if isinstance(source, Frames)), default=0)
 
     def hint(self) -> object:
         return self.frames
@@ -167,13 +169,14 @@ class File(Source):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self._path)
         if not stat.S_ISREG(found.st_mode):
             raise UnsupportedType("content", f"{self._path!r} is no regular file; open it and give the stream")
-        self._size = found.st_size
+        self._size: int | None = None  # known once it was read: the file may change before
         if found.st_size == 0:
             raise InvalidRequest("content", f"the file {self._path!r} has no bytes")
 
     def parts(self) -> Parts | None:
         with open(self._path, "rb", buffering=0) as file:
             before = os.fstat(file.fileno())
+            self._size = before.st_size
             if before.st_size > WHOLE_FILE:
                 return None
             pieces = []
@@ -249,6 +252,8 @@ class _Counted(io.RawIOBase):
                 buffer[:size] = piece
         if size is None:
             raise InvalidRequest("content", "is a stream that would block; read it whole first")
+        if not 0 <= size <= len(buffer):
+            raise InvalidRequest("content", f"is a stream that says it read {size} of at most {len(buffer)} bytes")
         self.count += size
         return int(size)
 
@@ -363,9 +368,9 @@ def _as_bfloat16(bits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _from_dlpack(array: Any) -> np.ndarray[Any, Any]:
-    device = tuple(int(n) for n in array.__dlpack_device__())
-    if device[0] != 1:  # kDLCPU
-        raise UnsupportedType("content", f"lies on DLPack device {device}; allowed is the CPU, (1, 0)")
+    device = array.__dlpack_device__()
+    if device != (1, 0):  # kDLCPU
+        raise UnsupportedType("content", f"lies on DLPack device {shown(device)}; allowed is the CPU, (1, 0)")
     try:
         return np.from_dlpack(array)
     except (TypeError, ValueError, BufferError, RuntimeError) as error:

@@ -23,6 +23,8 @@ from .errors import InvalidRequest, UnsupportedType, shown
 __all__ = ["Content", "resolve"]
 
 ALGORITHMS = ("sha256", "blake3")
+#: Levels of frames within frames.
+MAX_DEPTH = 32
 
 
 @final
@@ -110,13 +112,18 @@ class Content:
             raise UnsupportedType("content", f"is a {type(contents).__name__}; allowed is a list of frames")
         try:
             frames = tuple(Content.of(frame) for frame in contents)
+        except RecursionError:
+            raise InvalidRequest("content", "is a list that nests without end") from None
         except TypeError as error:
             if isinstance(error, UnsupportedType):
                 raise
             raise UnsupportedType("content", f"is a {type(contents).__name__}; allowed is a list of frames") from None
         if not frames:
             raise InvalidRequest("content", "holds no frames")
-        return Content._make("frames", _sources.Frames(frames))
+        source = _sources.Frames(frames)
+        if source.depth > MAX_DEPTH:
+            raise InvalidRequest("content", f"nests frames deeper than {MAX_DEPTH} levels")
+        return Content._make("frames", source)
 
     @staticmethod
     def from_digest(kind: str, algorithm: str, digest: bytes) -> Content:
@@ -176,7 +183,9 @@ class Content:
         Raises :class:`InvalidRequest` for an algorithm that this content can no longer be hashed with, and for what
         turns out to hold no bytes.
         """
-        if self._pinned is not None and algorithm in ALGORITHMS and algorithm != self._pinned.algorithm:
+        if algorithm not in ALGORITHMS:
+            raise InvalidRequest("algorithm", f"{shown(algorithm)} is unknown; allowed are {', '.join(ALGORITHMS)}")
+        if self._pinned is not None and algorithm != self._pinned.algorithm:
             raise InvalidRequest(
                 "algorithm",
                 f"{shown(algorithm)} is not {self._pinned.algorithm!r}, of which this content's digest was made",
@@ -337,7 +346,12 @@ def _message(content: Content, algorithm: str) -> tuple[bytes, Any] | None:
         ) from None
     if parts is None:
         return None
+    if content._hint is None:
+        content._put(_hint=source.hint())
     if parts.form is None:
+        # Told once more: a file or buffer may have been emptied since the content was made.
+        if memoryview(parts.data).nbytes == 0:
+            raise InvalidRequest("content", "holds zero bytes")
         return b"", parts.data
     data = parts.data
     size = data.nbytes if isinstance(data, _core.Pixels) else memoryview(data).nbytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from .errors import InvalidRequest, UnsupportedType, shown
 from .request import Frozen, Item, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ._core import Checked
 
@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 Keys = NDArray[np.uint8]
+_T = TypeVar("_T")
 
 #: An engine with nothing declared to be a placeholder.
 _NO_IDS: tuple[int, ...] = ()
@@ -110,7 +111,10 @@ class KeyEngine(Frozen):
         Raises:
             InvalidRequest: before anything is hashed, for the first of them that is wrong.
         """
-        checked = [self._checked(request, placeholder_ids) for request in requests]
+        requests = _tuple_of(requests)
+        checked = [
+            _under(f"requests[{i}]", self._checked, request, placeholder_ids) for i, request in enumerate(requests)
+        ]
         contents = iter(_contents(self, requests))
         counts = [0 if self.strategy == "A" else len(request.items) for request in requests]
         return [
@@ -140,7 +144,8 @@ class KeyEngine(Frozen):
         Returns:
             for each request what :meth:`block_keys` gives.
         """
-        return self._core.block_keys_many([self._with_blocks(request) for request in requests], bool(partial))
+        prepared = [_under(f"requests[{i}]", self._with_blocks, r) for i, r in enumerate(_tuple_of(requests))]
+        return self._core.block_keys_many(prepared, bool(partial))
 
     def chain(self, request: Request | Prepared) -> BlockChain:
         """The block keys of a sequence that starts with `request` and grows, as in decoding."""
@@ -157,6 +162,12 @@ class KeyEngine(Frozen):
         if self._core.scope is None:
             raise InvalidRequest("strategy", f"{self.strategy!r} has no scope; allowed is 'C'")
         return f"mmkey1:scope:{self.algorithm}:{self._core.scope.hex()}"
+
+    def __copy__(self) -> KeyEngine:
+        return self
+
+    def __deepcopy__(self, memo: object) -> KeyEngine:
+        return self
 
     def _checked(self, request: Request, placeholder_ids: Any) -> Checked:
         if not isinstance(request, Request):
@@ -193,6 +204,18 @@ class BlockChain:
         else:
             self._extend(request)
 
+    def copy(self) -> BlockChain:
+        """An independent chain with the same tokens so far, as for a beam or a second sample."""
+        other = object.__new__(BlockChain)
+        other._engine = self._engine
+        other._core = self._core.copy()
+        return other
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: object) -> BlockChain:
+        return self.copy()
+
     @property
     def keys(self) -> Keys:
         """The keys of all full blocks so far: uint8 array of shape (blocks, 32)."""
@@ -217,6 +240,24 @@ def _contents(engine: KeyEngine, requests: Sequence[Request]) -> tuple[_core.Con
     """The requests' contents by digest, one after the other; strategy A looks at none."""
     contents = () if engine.strategy == "A" else [item.content for request in requests for item in request.items]
     return resolve(contents, engine.algorithm, engine._threads) if contents else ()
+
+
+def _tuple_of(requests: Any) -> tuple[Any, ...]:
+    """The requests, read once."""
+    if not isinstance(requests, Request):
+        try:
+            return tuple(requests)
+        except TypeError:
+            pass
+    raise UnsupportedType("requests", f"is a {type(requests).__name__}; allowed is a list of them")
+
+
+def _under(place: str, work: Callable[..., _T], *arguments: Any) -> _T:
+    """What `work` gives; an error of it names its field under `place`."""
+    try:
+        return work(*arguments)
+    except (InvalidRequest, UnsupportedType) as error:
+        raise error.within(f"{place}.{error.field}") from None
 
 
 def _split_adapter(adapter: object) -> tuple[Any, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from . import _core
 from ._core import Inserted, Match
@@ -64,6 +64,12 @@ class RadixIndex:
     ) -> None:
         self._core = _core.Index(block_size, capacity, bool(events), _hash_mask)
 
+    def __copy__(self) -> NoReturn:
+        raise TypeError("an index cannot be copied: its slots are one pool's")
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        raise TypeError("an index cannot be copied: its slots are one pool's")
+
     def match(
         self, prepared: Prepared, *, limit: int | None = None, hold: bool = False, whole_items: bool = False
     ) -> Match:
@@ -82,7 +88,7 @@ class RadixIndex:
         Returns:
             A :class:`Match` with ``blocks``, ``tokens`` and ``slots``.
         """
-        return self._core.match(prepared, limit, hold, whole_items)
+        return self._core.match(prepared, limit, bool(hold), bool(whole_items))
 
     def insert(self, prepared: Prepared, slots: Any, *, hold: bool = False) -> Inserted:
         """Stores the full blocks of a request.
@@ -100,7 +106,7 @@ class RadixIndex:
             InvalidRequest: ``slots`` or ``slots[i]``; nothing was changed.
             CapacityError: what is held leaves no room; nothing was changed.
         """
-        return self._core.insert(prepared, slots, hold)
+        return self._core.insert(prepared, slots, bool(hold))
 
     def evict(self, blocks: int) -> NDArray[np.int64]:
         """Frees that many blocks, or as many as are not held: their slots, least recently used first."""

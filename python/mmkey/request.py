@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from . import _core
 from ._sources import frozen
 from .content import Content
-from .errors import UnsupportedType
+from .errors import InvalidRequest, UnsupportedType
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,11 +79,20 @@ class Item(Frozen):
         metadata = _core.ItemMetadata(
             modality, original_size, resized_size, patch_grid, num_visual_tokens, sampling, processing
         )
+        shown_sampling = None if sampling is None else _frozen_sampling(sampling, metadata.frame_indices)
+        shown_processing = frozen({} if processing is None else processing)
+        if sampling is not None or processing is not None:
+            # What is shown, and pickled, must be what is keyed: a map may change, or answer otherwise when asked again.
+            again = _core.ItemMetadata(
+                modality, original_size, resized_size, patch_grid, num_visual_tokens, shown_sampling, shown_processing
+            )
+            if again.encoded != metadata.encoded:
+                raise InvalidRequest("processing", "or sampling changed while it was read")
         self._put(
             content=content if isinstance(content, Content) else Content.of(content),
             _metadata=metadata,
-            _sampling=None if sampling is None else _frozen_sampling(sampling, metadata.frame_indices),
-            _processing=frozen(processing or {}),
+            _sampling=shown_sampling,
+            _processing=shown_processing,
         )
 
     @property

@@ -65,7 +65,7 @@ def test_one_wrong_request_among_many_is_told_before_any_content_is_hashed():
     wrong = mmkey.Request([1, 2], [mmkey.Item(b"x")], [(0, 3)])
     with pytest.raises(mmkey.InvalidRequest) as error:
         engine.prepare_many([good, wrong])
-    assert error.value.field == "layout[0]"
+    assert error.value.field == "requests[1].layout[0]"
     data[:] = b"changed!!"
     assert content.digest("sha256") == mmkey.digest(b"changed!!")
 
