@@ -9,6 +9,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <exception>
 #include <vector>
 
@@ -35,28 +36,71 @@ PyObject* digest_one(PyObject*, PyObject* const* args, Py_ssize_t count, PyObjec
     return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(out.data()), sizeof out);
 }
 
+Bytes plain_bytes(PyObject* object) {
+    return {reinterpret_cast<const std::uint8_t*>(PyBytes_AS_STRING(object)),
+            static_cast<std::size_t>(PyBytes_GET_SIZE(object))};
+}
+
 /// The messages that a caller gave, and what keeps them alive.
 struct Batch {
-    std::vector<Message> messages;
-    std::size_t total = 0;
+    std::size_t size = 0;
+    std::size_t total = 0;          // bytes
+    std::size_t row = 0;            // bytes of a row
+    std::vector<Message> messages;  // none where many short ones, bytes objects or rows, are found as they are hashed
     py::object items;               // a tuple of our own: nobody can change it while the GIL is released
     std::vector<BufferView> views;  // of all that is not plain bytes
 
-    bool take(PyObject* buffers) {
-        if (PyObject_CheckBuffer(buffers)) return take_rows(buffers);
+    bool take(PyObject* buffers, unsigned threads) {
+        if (PyObject_CheckBuffer(buffers)) return take_rows(buffers, threads);
         if (!PyUnicode_Check(buffers)) items = py::reinterpret_steal<py::object>(PySequence_Tuple(buffers));
         if (!items) {
             if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError)) return false;
             return refuse(buffers);
         }
-        const auto size = static_cast<std::size_t>(PyTuple_GET_SIZE(items.ptr()));
+        size = static_cast<std::size_t>(PyTuple_GET_SIZE(items.ptr()));
+        return (threads == 1 && take_short()) || take_each();
+    }
+
+    /// Digests them all; the GIL is not needed.
+    void digest(Algorithm algorithm, Digest* out, unsigned threads) const {
+        if (!messages.empty() || size == 0) return digest_many(algorithm, messages, {out, size}, threads);
+        Message slice[slice_size];
+        for (std::size_t done = 0; done < size;) {
+            const std::size_t n = std::min(slice_size, size - done);
+            for (std::size_t i = 0; i < n; ++i) {
+                slice[i].body = items ? plain_bytes(PyTuple_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(done + i)))
+                                      : views[0].bytes().subspan((done + i) * row, row);
+            }
+            digest_many(algorithm, {slice, n}, {out + done, n}, threads);
+            done += n;
+        }
+    }
+
+  private:
+    static constexpr std::size_t slice_size = 512;  // what describes them stays in the first-level cache
+
+    static constexpr std::size_t short_size = 256;  // bytes, up to which the order of messages is of no account
+
+    bool take_short() {
+        if (size <= slice_size) return false;
+        std::size_t bytes = 0;
+        for (std::size_t i = 0; i < size; ++i) {
+            PyObject* item = PyTuple_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(i));
+            if (!PyBytes_CheckExact(item)) return false;
+            bytes += static_cast<std::size_t>(PyBytes_GET_SIZE(item));
+        }
+        if (bytes / size > short_size) return false;
+        total = bytes;
+        return true;
+    }
+
+    bool take_each() {
         messages.resize(size);
         for (std::size_t i = 0; i < size; ++i) {
             PyObject* item = PyTuple_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(i));
             Bytes& body = messages[i].body;
             if (PyBytes_CheckExact(item)) {
-                body = {reinterpret_cast<const std::uint8_t*>(PyBytes_AS_STRING(item)),
-                        static_cast<std::size_t>(PyBytes_GET_SIZE(item))};
+                body = plain_bytes(item);
             } else {
                 BufferView view;
                 if (!view.take(item, {"buffers", i})) return false;
@@ -68,17 +112,18 @@ struct Batch {
         return true;
     }
 
-  private:
     /// An array of two or more dimensions is a sequence of its rows.
-    bool take_rows(PyObject* array) {
+    bool take_rows(PyObject* array, unsigned threads) {
         BufferView view;
         if (!view.take(array, {"buffers"})) return false;
         if (!view.rows()) return refuse(array);
         total = view.bytes().size();
-        messages.resize(*view.rows());
-        const std::size_t row = messages.empty() ? 0 : total / messages.size();
-        for (std::size_t i = 0; i < messages.size(); ++i) messages[i].body = view.bytes().subspan(i * row, row);
+        size = *view.rows();
+        row = size == 0 ? 0 : total / size;
         views.push_back(std::move(view));
+        if (threads == 1 && size > slice_size && row <= short_size) return true;
+        messages.resize(size);
+        for (std::size_t i = 0; i < size; ++i) messages[i].body = views[0].bytes().subspan(i * row, row);
         return true;
     }
 
@@ -100,13 +145,13 @@ PyObject* digest_batch(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
     if (!threads) return nullptr;
     try {
         Batch batch;
-        if (!batch.take(given[0])) return nullptr;
-        const auto size = static_cast<py::ssize_t>(batch.messages.size());
+        if (!batch.take(given[0], *threads)) return nullptr;
+        const auto size = static_cast<py::ssize_t>(batch.size);
         py::array_t<std::uint8_t> out(std::vector<py::ssize_t>{size, static_cast<py::ssize_t>(sizeof(Digest))});
-        const std::span digests(reinterpret_cast<Digest*>(out.mutable_data()), batch.messages.size());
+        auto* digests = reinterpret_cast<Digest*>(out.mutable_data());
         {
-            const ReleaseGil release(batch.total + batch.messages.size() * 64);
-            digest_many(*algorithm, batch.messages, digests, *threads);
+            const ReleaseGil release(batch.total + batch.size * 64);
+            batch.digest(*algorithm, digests, *threads);
         }
         return out.release().ptr();
     } catch (py::error_already_set& error) {

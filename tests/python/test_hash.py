@@ -114,6 +114,27 @@ def test_rows_of_an_array_are_a_batch() -> None:
     assert hashing.digest_many(np.zeros((0, 5), np.uint8)).shape == (0, 32)
 
 
+@pytest.mark.parametrize("size", [0, 1, 96, 256, 257])
+@pytest.mark.parametrize("count", [511, 512, 513, 1025, 2100])
+def test_a_batch_of_many_short_messages_has_their_digests_in_order(count: int, size: int, algorithm: str) -> None:
+    data = random.Random(count).randbytes(count * size)
+    messages = [data[i * size : (i + 1) * size] for i in range(count)]
+    expected = [ORACLE[algorithm](message) for message in messages]
+    rows = np.frombuffer(data, np.uint8).reshape(count, size)
+    mixed = [*messages[:-1], bytearray(messages[-1])]
+    for batch in (messages, tuple(messages), iter(messages), mixed, rows):
+        assert [bytes(d) for d in hashing.digest_many(batch, algorithm)] == expected
+    assert [bytes(d) for d in hashing.digest_many(messages, algorithm, threads=2)] == expected
+    assert [bytes(d) for d in hashing.digest_many(rows[::-1], algorithm)] == expected[::-1]
+
+
+def test_many_short_messages_of_unequal_sizes_have_their_digests(algorithm: str) -> None:
+    draw = random.Random(5)
+    messages = [draw.randbytes(draw.choice([0, 3, 63, 64, 119, 120, 500])) for _ in range(3000)]
+    expected = [ORACLE[algorithm](message) for message in messages]
+    assert [bytes(d) for d in hashing.digest_many(messages, algorithm)] == expected
+
+
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_buffer_counts_by_its_bytes_in_c_order(algorithm: str) -> None:
     numbers = np.arange(60, dtype="<u4").reshape(3, 4, 5)
