@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass
 
 import blake3 as pypi
 import numpy as np
+from PIL import Image
 
 import mmkey
 from mmkey import hashing
@@ -196,6 +197,16 @@ def rows(rounds: int) -> list[Row]:
             stream,
         )
     chain_rows(add, noise)
+    picture = Image.frombytes("RGB", (1920, 1080), noise[:LARGE])
+    add(
+        "BLAKE3, a Pillow picture of 1920 x 1080 to its digest",
+        "PyPI blake3 of numpy.asarray",
+        1.5,
+        2,
+        lambda: pypi.blake3(np.asarray(picture)).digest(),
+        lambda: mmkey.Content.from_image(picture).digest("blake3"),
+        same=False,
+    )
     return found
 
 
@@ -203,10 +214,15 @@ def chain_rows(add: Callable[..., None], noise: bytes) -> None:
     """Block keys of 131,072 tokens: the messages of 16 tokens each, ready-made for the peer's loop."""
     tokens = np.frombuffer(noise[: 4 * 131_072], dtype="<u4") % 150_000
     messages = [bytes(105)] * (len(tokens) // 16)
+    mixed = [*[bytes(160)] * (len(messages) // 4), *[bytes(105)] * (len(messages) * 3 // 4)]
+    layout = [(2304 * i, 576) for i in range(len(tokens) // 2304)]  # a quarter of the positions, whole blocks
+    items = [mmkey.Item(mmkey.Content.from_digest("bytes", "sha256", bytes([i]) * 32)) for i in range(len(layout))]
     for algorithm in ("sha256", "blake3"):
         engine = mmkey.KeyEngine("A", algorithm=algorithm, block_size=16)
         request = mmkey.Request(tokens)
         listed = tokens.tolist()
+        placing = mmkey.KeyEngine("B", algorithm=algorithm, block_size=16)
+        prepared = placing.prepare(mmkey.Request(tokens, items, layout))
         name = f"{algorithm}, block keys of 131,072 tokens"
         add(
             name,
@@ -218,12 +234,31 @@ def chain_rows(add: Callable[..., None], noise: bytes) -> None:
             same=False,
         )
         add(
+            f"{name}, a quarter of them in pictures",
+            "hashlib loop",
+            6,
+            8,
+            lambda: sha256_loop(mixed),
+            lambda e=placing, r=prepared: e.block_keys(r),
+            same=False,
+        )
+        add(
             f"{name}, from a list",
             "hashlib loop",
             6,
             7.5,
             lambda: sha256_loop(messages),
             lambda e=engine, t=listed: e.block_keys(mmkey.Request(t)),
+            same=False,
+        )
+        parts = [mmkey.Request(part) for part in np.split(tokens, 4)]
+        add(
+            f"{algorithm}, block keys of 4 requests of 32,768 tokens",
+            "one after the other",
+            2.5 if algorithm == "blake3" else None,
+            3.5 if algorithm == "blake3" else None,
+            lambda e=engine, p=parts: [e.block_keys(part) for part in p],
+            lambda e=engine, p=parts: e.block_keys_many(p),
             same=False,
         )
 
