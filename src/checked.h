@@ -26,7 +26,8 @@ auto without_gil(std::size_t tokens, Work&& work) {
 }
 
 /// The request of `data` with items of `metadata`, whose contents are known by their kind alone so far.
-inline mmkey::Request request_of(const RequestData& data, const pybind11::tuple& metadata, const pybind11::tuple& kinds) {
+inline mmkey::Request request_of(const RequestData& data, const pybind11::tuple& metadata,
+                                 const pybind11::tuple& kinds) {
     mmkey::Request request{data.token_ids, {}, data.layout, data.order};
     request.items.reserve(metadata.size());
     for (std::size_t i = 0; i < metadata.size(); ++i)
@@ -39,8 +40,8 @@ inline mmkey::Request request_of(const RequestData& data, const pybind11::tuple&
 inline void fill(Checked& checked, mmkey::Strategy strategy, const pybind11::tuple& contents) {
     const std::size_t wanted = strategy == mmkey::Strategy::A ? 0 : checked.request.items.size();
     if (contents.size() != wanted)
-        throw mmkey::InvalidRequest("items", "have " + std::to_string(contents.size()) + " contents for " +
-                                                 std::to_string(wanted) + " items");
+        throw mmkey::InvalidRequest(
+            "items", "have " + std::to_string(contents.size()) + " contents for " + std::to_string(wanted) + " items");
     for (std::size_t i = 0; i < contents.size(); ++i)
         checked.request.items.at(i).content = pybind11::object(contents[i]).cast<const mmkey::Content&>();
 }

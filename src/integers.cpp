@@ -222,8 +222,7 @@ TokenIds to_token_ids(py::handle object, const std::string& field) {
     if (is_byte_string(object))
         throw UnsupportedType(field,
                               "is a byte string, which is not a list of ids; allowed is " + std::string(ids_allowed));
-    if (is_masked(object))
-        throw UnsupportedType(field, "is a masked array; allowed is " + std::string(ids_allowed));
+    if (is_masked(object)) throw UnsupportedType(field, "is a masked array; allowed is " + std::string(ids_allowed));
     const bool is_buffer = PyObject_CheckBuffer(object.ptr());
     try {
         return is_buffer ? from_buffer(object, field) : from_buffer(as_array(object, field), field);
