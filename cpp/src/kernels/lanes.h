@@ -52,22 +52,22 @@
     } while (0)
 
 /// The 16 words of a block of each stream.
-#define LOAD_BLOCKS(m, p, at)                                                          \
-    do {                                                                               \
-        for (size_t q = 0; q < 4; ++q) {                                               \
+#define LOAD_BLOCKS(m, p, at)                                                       \
+    do {                                                                            \
+        for (size_t q = 0; q < 4; ++q) {                                            \
             for (size_t j = 0; j < 4; ++j) m[4 * q + j] = GATHER(p, j, (at) + 16 * q); \
-            TRANSPOSE4(m[4 * q], m[4 * q + 1], m[4 * q + 2], m[4 * q + 3]);            \
-        }                                                                              \
+            TRANSPOSE4(m[4 * q], m[4 * q + 1], m[4 * q + 2], m[4 * q + 3]);         \
+        }                                                                           \
     } while (0)
 
 /// The eight words of each stream's state, which lie `stride` words apart.
-#define LOAD_STATES(s, p, stride)                                                                          \
-    do {                                                                                                   \
-        const uint8_t* from[LANES];                                                                        \
-        for (size_t i = 0; i < LANES; ++i) from[i] = reinterpret_cast<const uint8_t*>((p) + (stride) * i); \
-        for (int j = 0; j < 4; ++j) s[j] = GATHER(from, j, 0), s[j + 4] = GATHER(from, j, 16);             \
-        TRANSPOSE4(s[0], s[1], s[2], s[3]);                                                                \
-        TRANSPOSE4(s[4], s[5], s[6], s[7]);                                                                \
+#define LOAD_STATES(s, p, stride)                                                                        \
+    do {                                                                                                 \
+        const uint8_t* from[LANES];                                                                      \
+        for (size_t i = 0; i < LANES; ++i) from[i] = reinterpret_cast<const uint8_t*>((p) + (stride)*i); \
+        for (int j = 0; j < 4; ++j) s[j] = GATHER(from, j, 0), s[j + 4] = GATHER(from, j, 16);           \
+        TRANSPOSE4(s[0], s[1], s[2], s[3]);                                                              \
+        TRANSPOSE4(s[4], s[5], s[6], s[7]);                                                              \
     } while (0)
 
 #define STORE_STATES(p, s)                  \

@@ -21,10 +21,10 @@
         _mm512_inserti32x4(_mm512_inserti32x4(_mm512_castsi128_si512(LOAD128(AT(0))), LOAD128(AT(1)), 1), \
                            LOAD128(AT(2)), 2),                                                            \
         LOAD128(AT(3)), 3)
-#define STORE_PARTS(AT, x)                                \
-    do {                                                  \
-        STORE128(AT(0), _mm512_castsi512_si128(x));       \
-        STORE128(AT(1), _mm512_extracti32x4_epi32(x, 1)); \
-        STORE128(AT(2), _mm512_extracti32x4_epi32(x, 2)); \
-        STORE128(AT(3), _mm512_extracti32x4_epi32(x, 3)); \
+#define STORE_PARTS(AT, x)                                  \
+    do {                                                    \
+        STORE128(AT(0), _mm512_castsi512_si128(x));         \
+        STORE128(AT(1), _mm512_extracti32x4_epi32(x, 1));   \
+        STORE128(AT(2), _mm512_extracti32x4_epi32(x, 2));   \
+        STORE128(AT(3), _mm512_extracti32x4_epi32(x, 3));   \
     } while (0)
