@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # module -> distribution, of what the extra "study" brings to every command
-_NEEDED = {"typer": "typer", "rich": "rich", "pydantic": "pydantic", "PIL": "Pillow"}
+_NEEDED = {"typer": "typer", "rich": "rich", "pydantic": "pydantic", "PIL": "Pillow", "jinja2": "Jinja2"}
 
 
 def _complain(message: str) -> None:

@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "mmkey"
 BINDS_THE_CORE = {"hashing", "content", "request", "engine", "index", "_sources"}
 OPTIONAL = [
-    "PIL", "av", "blake3", "cbor2", "fastapi", "jinja2", "jsonschema", "ml_dtypes", "msgpack", "openai", "pydantic",
-    "rich", "tokenizers", "torch", "torchvision", "transformers", "typer", "vllm", "zmq",
+    "PIL", "av", "blake3", "cbor2", "fastapi", "jinja2", "jsonschema", "matplotlib", "ml_dtypes", "msgpack", "openai",
+    "pydantic", "rich", "tokenizers", "torch", "torchvision", "transformers", "typer", "vllm", "zmq",
 ]  # fmt: skip
 
 
@@ -58,6 +58,13 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 def test_only_the_facade_imports_the_extension(path: Path) -> None:
     uses = any(name == "mmkey._core" or name.startswith("mmkey._core.") for name in imported(path))
     assert not uses or (path.parent == PACKAGE and path.stem in BINDS_THE_CORE)
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "study" / "report").rglob("*.py")), ids=lambda p: p.stem)
+def test_the_report_sees_results_only(path: Path) -> None:
+    ours = {name for name in imported(path) if name == "mmkey" or name.startswith("mmkey.")}
+    allowed = ("mmkey.study.report", "mmkey.study.errors")
+    assert all(name.startswith(allowed) for name in ours), ours
 
 
 def test_layers_and_optional_dependencies_are_as_import_linter_has_them() -> None:

@@ -72,7 +72,8 @@ def test_seven_scenarios_are_written_each_to_a_file_and_all_to_the_summary(out: 
     for entry in summary:
         assert load(out / f"{entry['scenario']}.json") == entry
     written = {p.name for p in out.iterdir()}
-    assert written == {"inputs", "summary.json", "run.json", "evidence.txt", *(f"{name}.json" for name in REQUEST)}
+    beside = {"inputs", "summary.json", "run.json", "media.json", "evidence.txt", "index.html"}
+    assert written == beside | {f"{name}.{suffix}" for name in REQUEST for suffix in ("json", "html")}
 
 
 @pytest.mark.parametrize("name", REQUEST)

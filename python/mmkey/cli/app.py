@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from mmkey import errors
-from mmkey.cli import bench, kernels, key, study
+from mmkey.cli import bench, kernels, key, report, study
 from mmkey.cli.output import CliError, complain
 from mmkey.study.errors import StudyError
 
@@ -34,6 +34,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("study", epilog=study.EXAMPLE)(study.study)
+app.command("report", epilog=report.EXAMPLE)(report.report)
 app.command("key", epilog=key.EXAMPLE)(key.key)
 app.command("bench", epilog=bench.EXAMPLE)(bench.bench)
 app.command("kernels", epilog=kernels.KERNELS_EXAMPLE)(kernels.kernels)

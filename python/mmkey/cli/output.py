@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import typer
 
 
 class CliError(Exception):
@@ -54,3 +57,16 @@ def at_least(option: str, value: int, least: int) -> int:
     if value < least:
         raise CliError(f"{option}: {value} is less than {least}")
     return value
+
+
+def command_line(context: typer.Context, *without: str) -> str:
+    """The command that is running as one would type it, its options in their own order but for those ``without``."""
+    words = ["mmkey", str(context.info_name)]
+    for option in context.command.params:
+        given = context.get_parameter_source(str(option.name))
+        if given is None or given.name != "COMMANDLINE" or option.opts[0] in without:
+            continue
+        value = context.params[str(option.name)]
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            words += [option.opts[0]] if one is True else [option.opts[0], str(one)]
+    return printable(shlex.join(words))

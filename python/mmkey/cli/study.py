@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING
 import typer
 
 from mmkey.cli import study_matrix, study_scenarios, study_sweep
-from mmkey.cli.output import CliError, at_least, choose
+from mmkey.cli.output import CliError, at_least, choose, command_line
+from mmkey.cli.report import LANGUAGES, Pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
+_NOT_THE_RUN = ("--out", "--json", "--lang", "--no-html")  # options that change where results go, not what they are
+
 EXAMPLE = "Example: mmkey study --images ~/photos --out results"
 
 
 def study(
+    context: typer.Context,
     out_dir: str = typer.Option("results", "--out", metavar="DIR", help="Where the results go."),
     scenario: list[str] = typer.Option([], "--scenario", metavar="NAME", help="Run this one only; may be repeated."),
     images: Path | None = typer.Option(
@@ -43,12 +47,14 @@ def study(
     algorithm: str = typer.Option("sha256", "--algorithm", metavar="NAME", help="sha256 or blake3."),
     block_size: int = typer.Option(12, "--block-size", metavar="N", help="Tokens of a KV block."),
     kv_bytes: int = typer.Option(256, "--kv-bytes", metavar="N", help="Bytes of KV of one token."),
+    no_html: bool = typer.Option(False, "--no-html", help="Write no pages beside the JSON."),
+    lang: str = typer.Option("en", "--lang", metavar="en|zh", help="The language of the pages."),
     as_json: bool = typer.Option(False, "--json", help="Print the results as JSON alone on stdout."),
 ) -> int:
     """Run seven scenarios through the three strategies: which of them serves another picture's KV?
 
-    Writes the inputs, a JSON file for each scenario, summary.json, run.json and evidence.txt. With --matrix or --oracle
-    matrix.json and oracle.json; with any of the sweep's lists sweep.json.
+    Writes the inputs, a JSON file for each scenario, summary.json, run.json, media.json and evidence.txt. With --matrix
+    or --oracle matrix.json and oracle.json; with any of the sweep's lists sweep.json. And pages: open index.html.
     Ends with PASS or FAIL, and exits with 1 on FAIL.
     """
     from mmkey.cli.terminal import console
@@ -82,9 +88,10 @@ def study(
         if number is not None and not any(lists.values()):
             raise CliError(f"{name}: only with one of {', '.join(lists)}")
     out, messages = Path(out_dir), console(stderr=True)
+    pages = Pages(None if no_html else choose("--lang", lang, LANGUAGES), command_line(context, *_NOT_THE_RUN))
     with _ends_on_sigterm():
         if matrix or oracle:
-            return study_matrix.matrix(settings, out, messages, with_oracle=oracle, as_json=as_json)
+            return study_matrix.matrix(settings, out, messages, pages, with_oracle=oracle, as_json=as_json)
         if any(lists.values()):
             chosen = configurations(
                 study_sweep.names("--strategies", strategies or ",".join(STRATEGIES), STRATEGIES),
@@ -93,8 +100,8 @@ def study(
                 study_sweep.counts("--capacity", capacity) if capacity else [None],
             )
             stream = Stream(at_least("--requests", 5000 if requests is None else requests, 1), seed or 0)
-            return study_sweep.sweep(stream, chosen, kv_bytes, out, messages, as_json=as_json)
-        return study_scenarios.scenarios(settings, scenario, images, video, out, messages, as_json=as_json)
+            return study_sweep.sweep(stream, chosen, kv_bytes, out, messages, pages, as_json=as_json)
+        return study_scenarios.scenarios(settings, scenario, images, video, out, messages, pages, as_json=as_json)
 
 
 @contextmanager

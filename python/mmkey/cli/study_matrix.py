@@ -12,16 +12,17 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from mmkey.cli.report import Pages
     from mmkey.study.matrix import Cell
     from mmkey.study.oracle.results import Oracle
     from mmkey.study.simulator import Settings
 
 
-def matrix(settings: Settings, out: Path, messages: Console, *, with_oracle: bool, as_json: bool) -> int:
+def matrix(settings: Settings, out: Path, messages: Console, pages: Pages, *, with_oracle: bool, as_json: bool) -> int:
     """Runs the matrix, and with ``with_oracle`` the real models; writes the results; 0 for PASS, 1 for FAIL."""
     from mmkey.cli.terminal import bars
     from mmkey.study.base_request import Workshop
-    from mmkey.study.matrix import judge_matrix, matrix_json, run_matrix
+    from mmkey.study.matrix import about_this_matrix, judge_matrix, matrix_json, run_matrix
     from mmkey.study.mutations import MUTATIONS
     from mmkey.study.results import Staging
 
@@ -35,12 +36,14 @@ def matrix(settings: Settings, out: Path, messages: Console, *, with_oracle: boo
             oracle = run_oracle(workshop, settings, progress=step)
             staging.write_json("oracle.json", oracle.to_json())
         rows = matrix_json(cells, None if oracle is None else oracle.opinions())
+        verdict = judge_matrix(cells)
+        passed = verdict.passed and (oracle is None or oracle.passed)
         staging.write_json("matrix.json", rows)
+        staging.write_json("matrix_run.json", about_this_matrix(settings, verdict, pages.command, passed=passed))
+        pages.add(staging, messages)
         staging.commit(last="matrix.json")
     if as_json:
         print_json(rows)
-    verdict = judge_matrix(cells)
-    passed = verdict.passed and (oracle is None or oracle.passed)
     lines = [*verdict.lines, *(oracle.lines() if oracle else ())]
     _conclude(cells, oracle, lines, out, messages if as_json else None, passed=passed)
     return 0 if passed else 1

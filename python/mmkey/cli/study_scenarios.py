@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from mmkey.cli.report import Pages
     from mmkey.cli.terminal import Bars
     from mmkey.study.clips import ClipFile
     from mmkey.study.results import Acceptance, ScenarioResult
@@ -27,6 +28,7 @@ def scenarios(
     video: Path | None,
     out: Path,
     messages: Console,
+    pages: Pages,
     *,
     as_json: bool,
 ) -> int:
@@ -35,6 +37,7 @@ def scenarios(
     from mmkey.study.results import Staging, accept, write_all
     from mmkey.study.run import about_this_run, expected_cases, run_study
     from mmkey.study.scenarios import BY_NAME
+    from mmkey.study.thumbnails import Thumbnails
 
     names = {choose("--scenario", name, tuple(BY_NAME)) for name in wanted} or set(BY_NAME)
     chosen = [s for s in BY_NAME.values() if s.name in names]
@@ -43,9 +46,13 @@ def scenarios(
         source, skipped = _source(images, chosen, inputs, progress, messages)
         clip = _clip(video, chosen, inputs)
         step = progress.steps("judging", expected_cases(chosen, source))
-        results = run_study(chosen, source, clip, settings, step)
+        thumbnails = Thumbnails()
+        results = run_study(chosen, source, clip, settings, step, thumbnails)
         acceptance = accept(results)
-        write_all(staging, results, acceptance, about_this_run(settings, source, skipped))
+        about = about_this_run(settings, source, skipped, acceptance, pages.command)
+        write_all(staging, results, acceptance, about, thumbnails.by_name)
+        pages.add(staging, messages)
+        staging.commit(last="evidence.txt")
     if as_json:
         print_json([result.to_json() for result in results])
     _conclude(results, acceptance, out, messages if as_json else console())

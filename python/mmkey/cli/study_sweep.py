@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from mmkey.cli.report import Pages
     from mmkey.study.caches import Configuration
     from mmkey.study.stream import Stream
 
@@ -32,17 +33,27 @@ def counts(option: str, text: str) -> list[int]:
 
 
 def sweep(
-    stream: Stream, chosen: Sequence[Configuration], kv_bytes: int, out: Path, messages: Console, *, as_json: bool
+    stream: Stream,
+    chosen: Sequence[Configuration],
+    kv_bytes: int,
+    out: Path,
+    messages: Console,
+    pages: Pages,
+    *,
+    as_json: bool,
 ) -> int:
     """Runs the sweep and writes sweep.json. 1 where strategy C served another's KV, else 0."""
     from mmkey.cli.terminal import bars, console, say
+    from mmkey.study.machine import about_this_machine
     from mmkey.study.results import Staging
     from mmkey.study.sweep import run_sweep
     from mmkey.study.sweep_table import print_sweep
 
     with Staging(out) as staging, bars(messages, shown=True) as progress:
         results = run_sweep(stream, chosen, kv_bytes, progress.steps("requests", stream.requests))
+        results |= about_this_machine(pages.command)
         staging.write_json("sweep.json", results)
+        pages.add(staging, messages)
         staging.commit(last="sweep.json")
     wrong = sum(
         entry[granularity]["full_identity_false_hits"]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mmkey.study.caches import FALSE_HIT, MISSED_REUSE, SAFE_MISS, TRUE_HIT
 from mmkey.study.judge import compare
+from mmkey.study.machine import about_this_machine
 from mmkey.study.mutations import MUTATIONS
 from mmkey.study.rendering import NativeRenderer
 from mmkey.study.simulator import GRANULARITIES, Settings, Simulator
@@ -149,11 +150,40 @@ def run_matrix(
 
 
 @dataclass(frozen=True)
+class MatrixCheck:
+    """What must hold: its name, the same in words, and the mutations that speak against it."""
+
+    name: str
+    about: str
+    against: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """One entry of matrix_run.json's ``checks``."""
+        return {"check": self.name, "passed": not self.against, "against": list(self.against)}
+
+
+@dataclass(frozen=True)
 class MatrixVerdict:
     """Whether C is safe in all of it, and the lines that say so with the numbers."""
 
-    passed: bool
-    lines: tuple[str, ...]
+    checks: tuple[MatrixCheck, ...]
+    counts: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing speaks against any check."""
+        return not any(check.against for check in self.checks)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The counts, then the checks, a line each."""
+        return (
+            *self.counts,
+            *(
+                f"{'FAIL' if c.against else 'PASS'}  {c.about}{': not ' if c.against else ''}{', '.join(c.against)}"
+                for c in self.checks
+            ),
+        )
 
 
 def judge_matrix(cells: Sequence[Cell]) -> MatrixVerdict:
@@ -173,15 +203,28 @@ def judge_matrix(cells: Sequence[Cell]) -> MatrixVerdict:
     equal = [
         c for c in of_c if c.mutation.group == "container" and (c.missed or (c.lookup.blocks and c.verdict != TRUE_HIT))
     ]
-    checks = (
-        ("strategy C has no false hit: by the KV, by image identity, by full identity", wrong),
-        ("every reuse that C misses has its reason", unexplained),
-        ("C misses nothing where only the container changes", equal),
+    found = (
+        ("safe", "strategy C has no false hit: by the KV, by image identity, by full identity", wrong),
+        ("explained", "every reuse that C misses has its reason", unexplained),
+        ("container", "C misses nothing where only the container changes", equal),
     )
-    for line, against in checks:
-        names = ", ".join(sorted({c.mutation.name for c in against}))
-        lines.append(f"{'FAIL' if against else 'PASS'}  {line}{f': not {names}' if names else ''}")
-    return MatrixVerdict(not (wrong or unexplained or equal), tuple(lines))
+    checks = [MatrixCheck(name, about, tuple(sorted({c.mutation.name for c in bad}))) for name, about, bad in found]
+    return MatrixVerdict(tuple(checks), tuple(lines))
+
+
+def about_this_matrix(settings: Settings, verdict: MatrixVerdict, command: str, *, passed: bool) -> dict[str, Any]:
+    """What matrix_run.json says: with what the matrix was run, what was checked, and what its figures mean.
+
+    ``passed`` is the whole run's verdict, the oracle's with it.
+    """
+    return {
+        **about_this_machine(command),
+        "algorithm": settings.algorithm,
+        "block_size": settings.block_size,
+        "passed": passed,
+        "checks": [check.to_json() for check in verdict.checks],
+        "definitions": dict(MATRIX_DEFINITIONS),
+    }
 
 
 def matrix_json(

@@ -108,7 +108,7 @@ def look_at(path: Path, name: str) -> Picture:
                 frames = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
                 if frames > 1:
                     raise UnusablePictureError(f"{frames} frames; a still picture has one")  # noqa: TRY301
-                upright = _upright(image)
+                upright = turned(image)
                 width, height = upright.size
                 checksum = zlib.crc32(_mode(upright).encode())
                 for strip in _strips(upright):
@@ -152,7 +152,7 @@ def same_pixels(a: Path, b: Path) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         with Image.open(a) as left, Image.open(b) as right:
-            mine, theirs = _upright(left), _upright(right)
+            mine, theirs = turned(left), turned(right)
             if (mine.size, _mode(mine)) != (theirs.size, _mode(theirs)):
                 return False
             return all(x == y for x, y in zip(_strips(mine), _strips(theirs), strict=True))
@@ -163,12 +163,13 @@ def decoded(path: Path) -> np.ndarray[Any, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         with Image.open(path) as image:
-            upright = _upright(image)
+            upright = turned(image)
             transparent = "A" in upright.getbands() or "transparency" in upright.info
             return np.asarray(upright.convert("RGBA" if transparent else "RGB"))
 
 
-def _upright(image: Image.Image) -> Image.Image:
+def turned(image: Image.Image) -> Image.Image:
+    """The picture as a viewer sees it: loaded, and turned as its EXIF orientation says."""
     turn = _TURNS.get(_orientation(image))
     image.load()
     return image if turn is None else image.transpose(turn)

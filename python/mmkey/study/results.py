@@ -65,11 +65,57 @@ class ScenarioResult:
 
 
 @dataclass(frozen=True)
-class Acceptance:
-    """The evidence, a line each, and whether it holds."""
+class Check:
+    """One piece of evidence: false hits by strategy among ``lookups``, and whether that is as it must be.
 
-    passed: bool
-    lines: tuple[str, ...]
+    ``scenario`` is empty for all that was run. ``passed`` is None where the scenario was not run.
+    """
+
+    passed: bool | None
+    scenario: str
+    granularity: str = ""
+    false_hits: Mapping[str, int] = field(default_factory=dict)
+    lookups: int = 0
+
+    @property
+    def line(self) -> str:
+        """As evidence.txt has it."""
+        if self.passed is None:
+            return f"      {self.scenario}: not run"
+        what = (
+            f"{self.scenario}, {self.granularity}"
+            if self.scenario
+            else "all that was run, by image and by full identity"
+        )
+        numbers = ", ".join(f"{s} {n}" for s, n in self.false_hits.items())
+        return f"{'PASS' if self.passed else 'FAIL'}  {what}: false hits {numbers} of {self.lookups}"
+
+    def to_json(self) -> dict[str, Any]:
+        """One entry of run.json's ``acceptance.checks``."""
+        return {
+            "passed": self.passed,
+            "scenario": self.scenario,
+            "granularity": self.granularity,
+            "false_hits": dict(self.false_hits),
+            "lookups": self.lookups,
+        }
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """The evidence, and whether it holds."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no check failed."""
+        return all(check.passed is not False for check in self.checks)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The evidence, a line each."""
+        return tuple(check.line for check in self.checks)
 
 
 def accept(results: Iterable[ScenarioResult]) -> Acceptance:
@@ -79,31 +125,21 @@ def accept(results: Iterable[ScenarioResult]) -> Acceptance:
     small pictures share no full block. What was not run is said, and not judged.
     """
     run = {result.scenario.name: result for result in results}
-    passed, lines = True, []
-
-    def judge(line: str, *, holds: bool) -> None:
-        nonlocal passed
-        passed &= holds
-        lines.append(f"{'PASS' if holds else 'FAIL'}  {line}")
-
+    checks = []
     for name in FALSE_HIT_EXPECTED:
         if name not in run:
-            lines.append(f"      {name}: not run")
+            checks.append(Check(None, name))
             continue
         for granularity, by_strategy in run[name].counts.items():
             found = {s: counts.by_image[FALSE_HIT] for s, counts in by_strategy.items()}
-            numbers = ", ".join(f"{s} {n}" for s, n in found.items())
-            judge(
-                f"{name}, {granularity}: false hits {numbers} of {by_strategy['A'].lookups}",
-                holds=(found["A"] > 0 or granularity == "prefix") and found["B"] == found["C"] == 0,
-            )
+            holds = (found["A"] > 0 or granularity == "prefix") and found["B"] == found["C"] == 0
+            checks.append(Check(holds, name, granularity, found, by_strategy["A"].lookups))
     everything = [r for result in run.values() for r in (result, *result.variants)]
     of_c = [by_strategy["C"] for r in everything for by_strategy in r.counts.values()]
-    lookups = sum(counts.lookups for counts in of_c)
     # every hit that is false by image identity is false by full identity too
     wrong = sum(max(counts.by_image[FALSE_HIT], counts.by_full[FALSE_HIT]) for counts in of_c)
-    judge(f"all that was run, by image and by full identity: false hits C {wrong} of {lookups}", holds=wrong == 0)
-    return Acceptance(passed, tuple(lines))
+    checks.append(Check(wrong == 0, "", "", {"C": wrong}, sum(counts.lookups for counts in of_c)))
+    return Acceptance(tuple(checks))
 
 
 # ---------------------------------------------------------------- files
@@ -185,14 +221,18 @@ class Staging:
 
 
 def write_all(
-    staging: Staging, results: Sequence[ScenarioResult], acceptance: Acceptance, about: Mapping[str, Any]
+    staging: Staging,
+    results: Sequence[ScenarioResult],
+    acceptance: Acceptance,
+    about: Mapping[str, Any],
+    thumbnails: Mapping[str, str],
 ) -> None:
-    """Writes <scenario>.json each, summary.json, run.json and evidence.txt, and moves them into place."""
+    """Adds <scenario>.json each, summary.json, run.json, media.json and evidence.txt."""
     objects = [result.to_json() for result in results]
     for entry in objects:
         staging.write_json(f"{entry['scenario']}.json", entry)
     staging.write_json("summary.json", objects)
     staging.write_json("run.json", about)
+    staging.write_json("media.json", {name: {"thumbnail": uri} for name, uri in thumbnails.items()})
     lines = (ACCEPTANCE, "", *acceptance.lines, "", "PASS" if acceptance.passed else "FAIL")
     staging.write_text("evidence.txt", "\n".join(lines) + "\n")
-    staging.commit(last="evidence.txt")

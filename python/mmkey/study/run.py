@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import platform
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-import mmkey
+from mmkey.study.case_record import case_record
 from mmkey.study.clips import ClipFile, draw_clip, open_clip
 from mmkey.study.counts import DEFINITIONS
 from mmkey.study.judge import compare
+from mmkey.study.machine import about_this_machine
 from mmkey.study.results import ScenarioResult
 from mmkey.study.scenarios import Case, Scenario, clip_case
 from mmkey.study.simulator import Settings, Simulator
@@ -18,7 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from mmkey.study.results import Acceptance
     from mmkey.study.sources import Source
+    from mmkey.study.thumbnails import Thumbnails
 
 
 def run_study(
@@ -27,8 +28,12 @@ def run_study(
     clip: ClipFile | None,
     settings: Settings,
     progress: Callable[[], None] = lambda: None,
+    thumbnails: Thumbnails | None = None,
 ) -> list[ScenarioResult]:
-    """Runs scenarios in the order given. ``clip`` is for those of a clip; ``progress`` is called after each case."""
+    """Runs scenarios in the order given. ``clip`` is for those of a clip; ``progress`` is called after each case.
+
+    What the requests show is added to ``thumbnails``.
+    """
 
     def cases(scenario: Scenario) -> Iterator[Case]:
         if not scenario.clip:
@@ -38,9 +43,9 @@ def run_study(
 
     results = []
     for scenario in scenarios:
-        result = _run_scenario(scenario, cases(scenario), settings, progress)
+        result = _run_scenario(scenario, cases(scenario), settings, progress, thumbnails)
         for variant in scenario.variants:
-            found = _run_scenario(variant, cases(variant), settings, progress)
+            found = _run_scenario(variant, cases(variant), settings, progress, thumbnails)
             if found.cases:
                 result.variants.append(found)
         results.append(result)
@@ -54,11 +59,18 @@ def expected_cases(scenarios: Iterable[Scenario], source: Source) -> int:
 
 
 def _run_scenario(
-    scenario: Scenario, cases: Iterable[Case], settings: Settings, progress: Callable[[], None]
+    scenario: Scenario,
+    cases: Iterable[Case],
+    settings: Settings,
+    progress: Callable[[], None],
+    thumbnails: Thumbnails | None,
 ) -> ScenarioResult:
     result = ScenarioResult.empty(scenario, settings)
     for case in cases:
         _run_case(case, result)
+        if thumbnails is not None:
+            for item in (*case.first.items, *case.second.items):
+                thumbnails.add(item.media)
         progress()
     return result
 
@@ -67,19 +79,10 @@ def _run_case(case: Case, result: ScenarioResult) -> None:
     """Fresh caches: store the first request, look up the second."""
     simulator = Simulator(result.settings.configurations)
     simulator.store(case.first)
-    verdicts: dict[str, dict[str, list[str]]] = {granularity: {} for granularity in result.counts}
-    for (granularity, configuration), lookup in simulator.look_up(case.second).items():
+    lookups = simulator.look_up(case.second)
+    for (granularity, configuration), lookup in lookups.items():
         result.counts[granularity][configuration.strategy].add(lookup)
-        verdicts[granularity][configuration.strategy] = [lookup.by_image, lookup.by_full]
-    result.cases.append(
-        {
-            "first": list(case.media[0]),
-            "second": list(case.media[1]),
-            "tokens": [len(case.first.token_ids), len(case.second.token_ids)],
-            "differences": list(compare(case.first, case.second).differences),
-            "verdicts": verdicts,
-        }
-    )
+    result.cases.append(case_record(case, compare(case.first, case.second), lookups))
 
 
 def drawn_clip(folder: Path) -> ClipFile:
@@ -90,13 +93,13 @@ def drawn_clip(folder: Path) -> ClipFile:
     return open_clip(path, f"{folder.name}/{path.name}")
 
 
-def about_this_run(settings: Settings, source: Source, skipped: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """What run.json says: with what the study was run, and what its numbers mean."""
+def about_this_run(
+    settings: Settings, source: Source, skipped: Sequence[tuple[str, str]], acceptance: Acceptance, command: str
+) -> dict[str, Any]:
+    """What run.json says: with what the study was run, whether it passed, and what its numbers mean."""
     return {
-        "versions": {"mmkey": mmkey.__version__, "numpy": version("numpy"), "Pillow": version("Pillow")}
-        | {"python": platform.python_version()},
-        "machine": platform.machine(),
-        "kernels": mmkey.kernels(),
+        **about_this_machine(command),
+        "acceptance": {"passed": acceptance.passed, "checks": [check.to_json() for check in acceptance.checks]},
         "algorithm": settings.algorithm,
         "block_size": settings.block_size,
         "kv_bytes_per_token": settings.kv_bytes,

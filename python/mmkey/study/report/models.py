@@ -1,0 +1,307 @@
+"""What the results' files hold, as far as the report shows it. A file may hold more; what is here must be sound."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+Verdict = Literal["true_hit", "false_hit", "safe_miss", "missed_reuse"]
+Strategy = Literal["A", "B", "C"]
+Granularity = Literal["request", "prefix"]
+Count = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Range = Annotated[list[Count], Field(min_length=2, max_length=2)]
+Sizes = Annotated[list[Count], Field(min_length=2, max_length=3)]
+# A page's name is made of a scenario's: nothing but what a file name may hold everywhere.
+ScenarioName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,80}$")]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True, protected_namespaces=())
+
+
+class Figures(_Model):
+    """What was counted of one strategy at one granularity."""
+
+    verdict: Verdict
+    full_identity_verdict: Verdict
+    unsafe: bool
+    lookups: Count
+    true_hits: Count
+    false_hits: Count
+    safe_misses: Count
+    full_identity_true_hits: Count
+    full_identity_false_hits: Count
+    full_identity_safe_misses: Count
+    missed_reuse: Count
+    prefill_tokens_saved: Count
+    kv_blocks_reused: Count
+    memory_saved_bytes: Count
+    prefill_tokens_wrongly_reused: Count
+    blocks: Count
+    blocks_reused: Count
+    blocks_wrongly_reused: Count
+    blocks_missed: Count
+    unsafe_reasons: list[str] = []
+
+
+class Shown(_Model):
+    """One item of a request: sizes (height, width), the grid (t, h, w), ranges (offset, length) in tokens."""
+
+    name: str
+    modality: str
+    ranges: list[Range]
+    original_size: Sizes
+    resized_size: Sizes
+    patch_grid: Sizes
+    num_visual_tokens: Count
+    sampling: dict[str, Any] | None = None
+
+
+class BothRequests(_Model):
+    """The items of either request, by first appearance."""
+
+    first: list[Shown]
+    second: list[Shown]
+
+
+class PrefixBlocks(_Model):
+    """Full blocks of the second request; of them the leading ones reused, the last of these wrong, others missed."""
+
+    blocks: Count
+    reused: Count
+    wrong: Count
+    missed: Count
+
+
+class Case(_Model):
+    """Two requests. What older results lack is None, and the page says so."""
+
+    first: list[str]
+    second: list[str]
+    tokens: Range
+    differences: list[str]
+    verdicts: dict[Granularity, dict[Strategy, Annotated[list[Verdict], Field(min_length=2, max_length=2)]]]
+    shared_tokens: Count | None = None
+    prefix_blocks: dict[Strategy, PrefixBlocks] | None = None
+    items: BothRequests | None = None
+
+
+class Scenario(_Model):
+    """One entry of summary.json."""
+
+    scenario: ScenarioName
+    about: str
+    algorithm: str
+    block_size: Annotated[int, Field(ge=1)]
+    kv_bytes_per_token: Annotated[int, Field(ge=1)]
+    request: dict[Strategy, Figures]
+    prefix: dict[Strategy, Figures]
+    cases: list[Case]
+    variants: list[Scenario] = []
+
+    def figures(self, granularity: Granularity) -> dict[Strategy, Figures]:
+        """The figures of one granularity, by strategy."""
+        return self.request if granularity == "request" else self.prefix
+
+
+class Machine(_Model):
+    """How results were made."""
+
+    command: str = ""
+    versions: dict[str, str] = {}
+    machine: str = ""
+    kernels: dict[str, dict[str, dict[str, Any]]] = {}
+
+
+class Check(_Model):
+    """One piece of evidence; ``passed`` is None where the scenario was not run."""
+
+    passed: bool | None
+    scenario: str
+    granularity: str
+    false_hits: dict[Strategy, Count]
+    lookups: Count
+
+
+class Acceptance(_Model):
+    """Whether the study passed, and why."""
+
+    passed: bool
+    checks: list[Check]
+
+
+class Skipped(_Model):
+    """A file that was left out."""
+
+    file: str
+    reason: str
+
+
+class Run(Machine):
+    """run.json."""
+
+    acceptance: Acceptance
+    algorithm: str
+    block_size: Count
+    kv_bytes_per_token: Count
+    processor: str = ""
+    skipped: list[Skipped] = []
+
+
+class Media(_Model):
+    """One entry of media.json. Nothing but an inline picture may stand there."""
+
+    thumbnail: Annotated[str, Field(pattern=r"^data:image/webp;base64,[A-Za-z0-9+/]+={0,2}$", max_length=64_000)]
+
+
+class Opinion(_Model):
+    """What one real model's KV says of a strategy's keys."""
+
+    kv_changes: bool
+    kv_changes_from: Count | None
+    verdict: Verdict
+    right: bool
+
+
+class MatrixRow(_Model):
+    """One entry of matrix.json."""
+
+    mutation: str
+    group: str
+    about: str
+    kv_changes: bool
+    kv_changes_from: Count | None
+    why: str
+    granularity: Granularity
+    strategy: Strategy
+    verdict: Verdict
+    right: bool
+    by_image: Verdict
+    by_full: Verdict
+    differences: list[str]
+    blocks: Count
+    blocks_with_same_kv: Count
+    blocks_reused: Count
+    blocks_wrongly_reused: Count
+    blocks_missed: Count
+    missed_reason: str
+    oracle: dict[str, Opinion] | None = None
+
+
+class MatrixCheck(_Model):
+    """What must hold of the matrix, and the mutations that speak against it."""
+
+    check: str
+    passed: bool
+    against: list[str]
+
+
+class MatrixRun(Machine):
+    """matrix_run.json."""
+
+    algorithm: str
+    block_size: Count
+    passed: bool
+    checks: list[MatrixCheck]
+
+
+class OracleModel(_Model):
+    """A real model that judged."""
+
+    model: str
+    title: str
+    parameters: Count
+    layers: Count
+    torch: str
+    transformers: str
+
+
+class OracleFalseHit(_Model):
+    """What decoding on another's KV did."""
+
+    model: str
+    mutation: str
+    strategies: list[str]
+    next_token_changed: bool
+    decoded_tokens: Count
+    decoded_tokens_changed: Count
+
+
+class Oracle(_Model):
+    """oracle.json."""
+
+    passed: bool
+    models: list[OracleModel]
+    false_hits: list[OracleFalseHit] = []
+
+
+class SweepFigures(Figures):
+    """Counts with tokens and times."""
+
+    tokens: Count
+    tokens_wrongly_reused: Count
+    tokens_missed: Count
+    hashing_seconds: Seconds
+    matching_seconds: Seconds
+    storing_seconds: Seconds
+
+
+class SweepEntry(_Model):
+    """One combination of a sweep."""
+
+    strategy: Strategy
+    algorithm: str
+    block_size: Count
+    capacity: Count | None
+    request: SweepFigures
+    prefix: SweepFigures
+
+
+class Sweep(Machine):
+    """sweep.json."""
+
+    stream: dict[str, Any]
+    results: list[SweepEntry]
+
+
+class BenchMachine(_Model):
+    """What a benchmark ran on."""
+
+    cpu: str
+    python: str
+    numpy: str
+
+
+class BenchDigest(_Model):
+    """Digests of one message: seconds by implementation."""
+
+    algorithm: str
+    bytes: Count
+    seconds: dict[str, Seconds]
+
+
+class BenchRequest(_Model):
+    """Keys of a whole request: seconds by strategy, and of the usual way."""
+
+    algorithm: str
+    tokens: Count
+    pictures: Count
+    size: str | None
+    form: str | None
+    seconds: dict[str, Seconds]
+
+
+class Bench(_Model):
+    """What ``mmkey bench --json`` prints."""
+
+    machine: BenchMachine
+    kernels: dict[str, dict[str, dict[str, Any]]]
+    digests: list[BenchDigest]
+    requests: list[BenchRequest]
+
+
+SUMMARY = TypeAdapter(list[Scenario])
+MATRIX = TypeAdapter(list[MatrixRow])
+MEDIA = TypeAdapter(dict[str, Media])

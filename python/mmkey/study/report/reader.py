@@ -1,0 +1,134 @@
+"""Reads a results folder: whole and sound, or one line that says what is wrong with which file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from mmkey.study.errors import StudyError
+from mmkey.study.report.models import MATRIX, MEDIA, SUMMARY, Bench, MatrixRun, Oracle, Run, Sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from mmkey.study.report.models import MatrixRow, Media, Scenario
+
+_LARGEST = 512 << 20  # bytes of one file: ten thousand pictures are a tenth of it
+
+
+class ResultsError(StudyError):
+    """Results that cannot be shown; the message names the file and what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a folder holds.
+
+    ``missing`` names files that belong to what is there and are not; ``damaged`` says why others were left out.
+    """
+
+    scenarios: list[Scenario] | None = None
+    run: Run | None = None
+    media: dict[str, Media] = field(default_factory=dict)
+    matrix: list[MatrixRow] | None = None
+    matrix_run: MatrixRun | None = None
+    oracle: Oracle | None = None
+    sweep: Sweep | None = None
+    bench: Bench | None = None
+    missing: tuple[str, ...] = ()
+    damaged: tuple[tuple[str, str], ...] = ()
+
+
+def read_results(folder: Path, *, beside: Path | None = None, bench: Path | None = None) -> Results:
+    """Reads the files of a results folder.
+
+    ``beside`` is another folder whose results go with these: what cannot be read there is left out, and the pages say
+    so. ``bench`` is a file of ``mmkey bench --json``; bench.json in the folder serves without being named.
+
+    Raises:
+        ResultsError: there are no results in ``folder``, or a file of it is damaged.
+    """
+    reader = _Reader([folder] if beside is None else [folder, beside])
+    found: dict[str, Any] = {
+        "scenarios": reader.read("summary.json", SUMMARY),
+        "run": reader.read("run.json", Run),
+        "media": reader.read("media.json", MEDIA) or {},
+        "matrix": reader.read("matrix.json", MATRIX),
+        "matrix_run": reader.read("matrix_run.json", MatrixRun),
+        "oracle": reader.read("oracle.json", Oracle),
+        "sweep": reader.read("sweep.json", Sweep),
+        "bench": parse(bench, Bench) if bench is not None else reader.read("bench.json", Bench),
+    }
+    if all(found[name] is None for name in ("scenarios", "matrix", "sweep")):
+        raise ResultsError(
+            f"{folder}: no results in it (summary.json, matrix.json or sweep.json); make some: mmkey study --out DIR"
+        )
+    missing = []
+    if found["scenarios"] is not None:
+        missing += [name for name in ("run.json", "media.json", "evidence.txt") if name not in reader.seen]
+    if found["matrix"] is not None and "matrix_run.json" not in reader.seen:
+        missing.append("matrix_run.json")
+    return Results(**found, missing=tuple(missing), damaged=tuple(reader.damaged))
+
+
+class _Reader:
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = folders
+        self.seen: set[str] = set()
+        self.damaged: list[tuple[str, str]] = []
+        if not folders[0].is_dir():
+            raise ResultsError(f"{folders[0]}: {'not a folder' if folders[0].exists() else 'no such folder'}")
+        if any((folder / "evidence.txt").is_file() for folder in folders):
+            self.seen.add("evidence.txt")
+
+    def read(self, name: str, model: type[BaseModel] | TypeAdapter[Any]) -> Any:
+        """The file in the first folder that has it, or None."""
+        for i, folder in enumerate(self._folders):
+            path = folder / name
+            if not path.exists():
+                continue
+            self.seen.add(name)
+            try:
+                return parse(path, model)
+            except ResultsError as problem:
+                if i == 0:
+                    raise
+                self.damaged.append((name, str(problem)))
+        return None
+
+
+def parse(path: Path, model: type[BaseModel] | TypeAdapter[Any]) -> Any:
+    """One JSON file as its model; ResultsError names the file, and the field where one is at fault."""
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise ResultsError(f"{path}: larger than {_LARGEST >> 20} MiB")
+        text = path.read_text(encoding="utf-8")
+    except OSError as problem:
+        raise ResultsError(f"{path}: cannot read: {problem.strerror}") from None
+    except UnicodeDecodeError as problem:
+        raise ResultsError(f"{path}: damaged: byte {problem.start} is not UTF-8") from None
+    try:
+        adapter = model if isinstance(model, TypeAdapter) else TypeAdapter(model)
+        return adapter.validate_json(text)
+    except ValidationError as problem:
+        raise ResultsError(f"{path}: damaged: {_first_problem(problem, text)}") from None
+
+
+def _first_problem(problem: ValidationError, text: str) -> str:
+    error = problem.errors(include_url=False, include_context=False)[0]
+    if error["type"] == "json_invalid":
+        try:
+            json.loads(text)
+        except json.JSONDecodeError as broken:
+            return f"line {broken.lineno}, column {broken.colno}: {broken.msg}"
+        except (ValueError, RecursionError):
+            pass
+        return str(error["msg"])
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error["loc"]).lstrip(".")
+    value = repr(error["input"])
+    shown = value if len(value) <= 60 else f"{value[:57]}..."
+    return f"{place or 'the whole'}: {error['msg']}" + ("" if error["type"] == "missing" else f", not {shown}")

@@ -1,0 +1,435 @@
+"""The report is made of the JSON alone, says what is missing, escapes what it shows, and speaks two languages whole."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from string import Formatter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mmkey.study import report
+from mmkey.study.report import make_pages, plots, read_results
+from mmkey.study.report.catalogue import LANGUAGES, load
+from mmkey.study.report.models import Scenario
+from report_data import BENCH, SCENARIOS
+
+if TYPE_CHECKING:
+    from command_line import Within
+
+PACKAGE = Path(report.__file__).parent
+PREFIX = "data:image/webp;base64,"
+VOID = {"meta", "br", "input", "img", "link", "hr"}
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of the seven scenarios and of the matrix."""
+    from mmkey.__main__ import main
+
+    folder = tmp_path_factory.mktemp("results")
+    assert main(["study", "--out", str(folder)]) == 0
+    assert main(["study", "--out", str(folder), "--matrix"]) == 0
+    return folder
+
+
+@pytest.fixture
+def copy(out: Path, tmp_path: Path) -> Path:
+    """The JSON files and the evidence alone, free to be spoilt."""
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    for path in [*out.glob("*.json"), out / "evidence.txt"]:
+        shutil.copy(path, folder)
+    return folder
+
+
+class Page(HTMLParser):
+    """What a page holds: well-formed, or an AssertionError."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        assert len(dict(attrs)) == len(attrs), f"an attribute twice: {attrs}"
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not {"script", "style"} & set(self._open):
+            self.text += data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attrs for name, attrs in self.elements if name == tag]
+
+
+def edit(path: Path, change: Any) -> None:
+    value = json.loads(path.read_text(encoding="utf-8"))
+    change(value)
+    path.write_text(json.dumps(value), encoding="utf-8")
+
+
+# ---------------------------------------------------------------- the files
+
+
+def test_a_study_writes_an_index_and_a_page_for_each_scenario(out: Path) -> None:
+    assert {p.name for p in out.glob("*.html")} == {"index.html", "matrix.html", *(f"{s}.html" for s in SCENARIOS)}
+
+
+def test_no_html_leaves_the_pages_out_and_nothing_else(out: Path, within: Within, tmp_path: Path) -> None:
+    assert within.run("study", "--no-html").returncode == 0
+    assert within.run("study", "--matrix", "--no-html").returncode == 0
+    left = {p.name for p in out.iterdir()} - {p.name for p in (tmp_path / "results").iterdir()}
+    assert left == {p.name for p in out.glob("*.html")}
+
+
+def test_report_makes_the_same_pages_from_the_json_alone(out: Path, copy: Path, within: Within) -> None:
+    made = within.json("report", copy)
+    assert {Path(entry["page"]).name for entry in made} == {p.name for p in out.glob("*.html")}
+    for path in out.glob("*.html"):
+        assert (copy / path.name).read_bytes() == path.read_bytes()
+
+
+def test_a_later_run_into_the_same_folder_keeps_the_earlier_ones_on_the_index(within: Within, tmp_path: Path) -> None:
+    assert within.run("study", "--matrix").returncode == 0
+    alone = (tmp_path / "results/index.html").read_text(encoding="utf-8")
+    assert 'id="verdict-table"' not in alone
+    assert "summary.json is not among these results" in alone
+    assert within.run("study", "--scenario", "same_text_same_image").returncode == 0
+    both = (tmp_path / "results/index.html").read_text(encoding="utf-8")
+    assert 'id="verdict-table"' in both
+    assert 'href="matrix.html"' in both
+
+
+def test_a_damaged_file_of_an_earlier_run_is_left_out_aloud(within: Within, tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/matrix.json").write_text('[{"mutation": 7}]', encoding="utf-8")
+    done = within.run("study", "--scenario", "same_text_same_image")
+    assert done.returncode == 0
+    assert "left out of the pages: " in done.stderr
+    index = Page((tmp_path / "results/index.html").read_text(encoding="utf-8"))
+    assert "matrix.json beside these results could not be read" in index.text
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_every_page_is_well_formed_and_needs_nothing_from_elsewhere(copy: Path, lang: str) -> None:
+    (copy / "bench.json").write_text(json.dumps(BENCH), encoding="utf-8")
+    pages = make_pages(read_results(copy), lang)
+    for name, text in pages.items():
+        page = Page(text)
+        assert page.all("html") == [{"lang": {"en": "en", "zh": "zh-CN"}[lang]}]
+        assert len(page.all("script")) == 1
+        for _, attrs in page.elements:
+            assert not any(key.startswith("on") for key in attrs)
+            for key in ("src", "href", "xlink:href", "action", "data"):
+                target = attrs.get(key) or "#"
+                assert target.startswith(("#", "data:image/webp;base64,")) or target in pages, (name, attrs)
+        ids = [attrs["id"] for _, attrs in page.elements if "id" in attrs]
+        assert len(ids) == len(set(ids)), name
+
+
+# ---------------------------------------------------------------- what is missing or damaged
+
+
+@pytest.mark.parametrize("name", ["run.json", "media.json", "evidence.txt", "matrix_run.json"])
+def test_a_page_says_which_file_is_missing(copy: Path, name: str) -> None:
+    (copy / name).unlink()
+    pages = make_pages(read_results(copy))
+    shown = Page(pages["index.html"]).text + Page(pages["matrix.html"]).text
+    assert f"{name} is missing from the results" in shown
+    if name == "media.json":
+        assert "no picture" in Page(pages["multi_image_same_order.html"]).text
+
+
+def test_results_without_blocks_are_shown_without_strips(copy: Path) -> None:
+    def older(summary: Any) -> None:
+        for entry in summary:
+            for case in entry["cases"]:
+                for name in ("items", "prefix_blocks", "shared_tokens"):
+                    del case[name]
+
+    edit(copy / "summary.json", older)
+    page = Page(make_pages(read_results(copy))["multi_image_same_order.html"])
+    assert "do not say what stands in which block" in page.text
+    assert not any(attrs.get("class") == "strip" for attrs in page.all("div"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("summary.json", b"[{", "summary.json: damaged: line 1, column 3"),
+        ("summary.json", b"", "summary.json: damaged: line 1, column 1"),
+        ("summary.json", b"\xff\xfe", "summary.json: damaged: byte 0 is not UTF-8"),
+        ("summary.json", b"{}", "summary.json: damaged: the whole: "),
+        ("summary.json", b'[{"scenario": "../../x"}]', "[0].scenario: String should match"),
+        ("run.json", b'{"acceptance": {"passed": "yes", "checks": []}}', "run.json: damaged: acceptance.passed: "),
+        ("media.json", b'{"a": {"thumbnail": "javascript:alert(1)"}}', "media.json: damaged: a.thumbnail: "),
+        ("media.json", b'{"a": {"thumbnail": "https://example.org/a.webp"}}', "media.json: damaged: a.thumbnail: "),
+        ("matrix.json", b'[{"mutation": "x"}]', "matrix.json: damaged: [0].group: Field required"),
+        ("bench.json", b"[" * 100_000, "bench.json: damaged: "),
+    ],
+)
+def test_a_damaged_file_is_one_line_that_names_it_and_writes_nothing(
+    copy: Path, within: Within, name: str, content: bytes, says: str
+) -> None:
+    (copy / name).write_bytes(content)
+    before = sorted(copy.rglob("*"))
+    assert says in within.complaint("report", copy)
+    assert sorted(copy.rglob("*")) == before
+
+
+def test_a_verdict_that_is_none_is_named_with_its_place(copy: Path, within: Within) -> None:
+    edit(copy / "summary.json", lambda s: s[3]["prefix"]["B"].update(verdict="perhaps"))
+    line = within.complaint("report", copy)
+    assert "summary.json: damaged: [3].prefix.B.verdict: " in line
+    assert line.endswith("not 'perhaps'")
+
+
+def test_a_folder_without_results_is_one_line(within: Within, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("")
+    assert "empty: no results in it" in within.complaint("report", "empty")
+    assert "nowhere: no such folder" in within.complaint("report", "nowhere")
+    assert "file: not a folder" in within.complaint("report", "file")
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_bad_options_are_named(copy: Path, within: Within) -> None:
+    assert "--lang: 'fr' is none of en, zh" in within.complaint("report", copy, "--lang", "fr")
+    assert "--lang: 'fr' is none of en, zh" in within.complaint("study", "--lang", "fr")
+    assert "missing.json: cannot read: " in within.complaint("report", copy, "--bench", "missing.json")
+
+
+# ---------------------------------------------------------------- escaping
+
+
+HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(2)> \" ' {{ 7*7 }} \u202e \x00 \ud800 &amp;"
+
+
+def test_text_from_outside_stays_text_wherever_it_is_shown(copy: Path) -> None:
+    def spoil(value: Any) -> Any:
+        """Every free text of the results."""
+        if isinstance(value, dict):
+            return {key: spoil(v) if key not in KEPT else v for key, v in value.items()}
+        if isinstance(value, list):
+            return [spoil(v) for v in value]
+        return HOSTILE.replace("\ud800", "") if isinstance(value, str) and value not in WORDS else value
+
+    for name in ("summary.json", "run.json", "matrix.json", "matrix_run.json"):
+        value = spoil(json.loads((copy / name).read_text(encoding="utf-8")))
+        (copy / name).write_text(json.dumps(value), encoding="utf-8")
+    (copy / "bench.json").write_text(json.dumps(spoil(BENCH)), encoding="utf-8")
+    (copy / "media.json").unlink()
+    for lang in LANGUAGES:
+        for name, text in make_pages(read_results(copy), lang).items():
+            page = Page(text)
+            assert len(page.all("script")) == 1, name
+            assert page.all("img") == []
+            assert "{{ 7*7 }}" in page.text
+            assert not re.search(r"[\x00-\x08\u202e]", text)
+
+
+KEPT = {"scenario", "verdict", "full_identity_verdict", "by_image", "by_full", "granularity", "strategy", "verdicts"}
+WORDS = {"A", "B", "C", "request", "prefix", "true_hit", "false_hit", "safe_miss", "missed_reuse"}
+
+
+def test_a_study_of_five_hundred_pictures_with_long_names_stays_small(copy: Path) -> None:
+    random.seed(5)
+    media = {}
+
+    def grow(summary: Any) -> None:
+        for entry in summary:
+            for part in (entry, *entry.get("variants", ())):
+                (case,) = part["cases"]
+                part["cases"] = []
+                for n in range(500):
+                    name = f"{n:03} " + "&<" * 60 + ".jpg"
+                    media[name] = {"thumbnail": PREFIX + base64.b64encode(random.randbytes(3000)).decode()}
+                    items = {k: [{**item, "name": name} for item in v] for k, v in case["items"].items()}
+                    names = {k: [name] * len(case[k]) for k in ("first", "second")}
+                    part["cases"].append({**case, **names, "items": items})
+
+    edit(copy / "summary.json", grow)
+    (copy / "media.json").write_text(json.dumps(media), encoding="utf-8")
+    for name, text in make_pages(read_results(copy)).items():
+        assert len(text.encode()) < 2_000_000, name
+        if name in {f"{s}.html" for s in SCENARIOS}:
+            page = Page(text)
+            assert re.search(r"Strips of \d+ of 500 cases are drawn", page.text)
+            rows = len(re.findall(r'<tr><th scope="row">\d+</th>', text))
+            assert rows >= 100
+            told = re.findall(r"(\d+) of 500 cases are listed", page.text)
+            assert told == ([] if rows == 500 else [str(rows)]) or "variant" in text.lower()
+            assert "some pictures are shown by name alone" in page.text
+
+
+# ---------------------------------------------------------------- what keys cost
+
+
+def test_without_matplotlib_the_numbers_stand_in_tables(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (copy / "bench.json").write_text(json.dumps(BENCH), encoding="utf-8")
+    drawn = Page(make_pages(read_results(copy))["index.html"])
+    monkeypatch.setattr(plots, "find_spec", lambda _: None)
+    told = Page(make_pages(read_results(copy))["index.html"])
+    for page in (drawn, told):
+        assert "A <b>CPU</b> & more" in page.text
+        assert "sha256 stream shani" in page.text
+        assert "338,688" in page.text
+        assert "439 ns" not in page.text
+        assert "339 µs" in page.text  # 338,688 x 1 ns + 100 ns
+    assert "mmkey[report]" in told.text
+    assert "mmkey[report]" not in drawn.text
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_plots_are_the_same_bytes_each_time_and_take_the_colours_of_the_page(copy: Path, lang: str) -> None:
+    (copy / "bench.json").write_text(json.dumps(BENCH), encoding="utf-8")
+    first, second = (make_pages(read_results(copy), lang)["index.html"] for _ in range(2))
+    assert first == second
+    drawn = "".join(re.findall(r"<svg xmlns:xlink.*?</svg>", first, re.DOTALL))
+    assert "var(--ink)" in drawn
+    assert not re.search(r"#0[1-6]0[1-6]0[1-6]", drawn)
+
+
+# ---------------------------------------------------------------- languages
+
+
+def words(lang: str) -> dict[str, str]:
+    return json.loads((PACKAGE / "languages" / f"{lang}.json").read_text(encoding="utf-8"))
+
+
+def braces(text: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(text) if name}
+
+
+def test_both_languages_have_the_same_words_with_the_same_places_to_fill() -> None:
+    english, chinese = words("en"), words("zh")
+    assert english.keys() == chinese.keys()
+    for key, text in english.items():
+        assert text.strip()
+        assert chinese[key].strip()
+        assert braces(text) == braces(chinese[key]), key
+        assert text.count("#") == chinese[key].count("#"), key
+
+
+def test_chinese_words_are_chinese() -> None:
+    same = {key for key, text in words("en").items() if words("zh")[key] == text}
+    assert same == set()
+    for key, text in words("zh").items():
+        assert re.search(r"[\u4e00-\u9fff]", text) or text == "token", key
+
+
+def test_every_word_is_used_and_every_word_used_is_there() -> None:
+    used = set()
+    for path in [*PACKAGE.glob("templates/*.j2"), *PACKAGE.glob("*.py")]:
+        used |= set(re.findall(r"\b(?:t|say)\(f?[\"']([\w.]+[\w])[\"']", path.read_text(encoding="utf-8")))
+    english = set(words("en"))
+    assert used <= english, used - english
+    # what is put together of a part of its own and of what the results say
+    made = [
+        "define",
+        "diff",
+        "field",
+        "form",
+        "granularity",
+        "group",
+        "lane",
+        "legend",
+        "matrix.check",
+        "state",
+        "strategy",
+        "title",
+        "verdict",
+        "why_kv",
+    ]
+    rest = {key for key in english - used if not key.startswith(tuple(made))}
+    assert rest <= {f"model_kv_{what}" for what in ("from", "changes", "stays")} | {
+        "kv_changes",
+        "kv_stays",
+        "unbounded",
+    }
+
+
+def test_chinese_knows_every_sentence_that_a_study_says() -> None:
+    from mmkey.study.mutations import MUTATIONS
+    from mmkey.study.scenarios import SCENARIOS as RUN
+
+    said = {s.about for scenario in RUN for s in (scenario, *scenario.variants)}
+    said |= {text for m in MUTATIONS for text in (m.about, m.why, m.missed) if text}
+    catalogue = load("zh")
+    assert {text for text in said if catalogue.sentence(text).lang} == set()
+    assert {f"title.{s.name}" for scenario in RUN for s in (scenario, *scenario.variants)} <= words("en").keys()
+    assert {f"group.{m.group}" for m in MUTATIONS} <= words("en").keys()
+
+
+def test_chinese_pages_have_no_english_sentence_but_what_is_marked(copy: Path) -> None:
+    for name, text in make_pages(read_results(copy), "zh").items():
+        assert 'lang="en"' not in text, name
+        said = re.sub(r"<(style|script|code|title)\b.*?</\1>|<dd>mmkey .*?</dd>", " ", text, flags=re.DOTALL)
+        said = re.sub(r"<[^>]*>", "\n", said)
+        english = [line for line in said.splitlines() if re.search(r"[a-z]{2,} [a-z]{2,} [a-z]{3,}", line)]
+        assert [line for line in english if not re.search(r"sha256 (stream|many)|frame", line)] == [], name
+
+
+def test_a_sentence_that_is_not_known_is_shown_in_english_and_marked(copy: Path) -> None:
+    edit(copy / "summary.json", lambda s: s[0].update(about="a scenario of the future"))
+    page = make_pages(read_results(copy), "zh")["index.html"]
+    assert '<span lang="en">a scenario of the future</span>' in page
+
+
+def test_every_figure_on_a_page_is_defined_on_it(copy: Path) -> None:
+    english = words("en")
+    for name, text in make_pages(read_results(copy)).items():
+        defined = re.findall(r"<dt>([^<]*)</dt><dd>", text)
+        for figure in ("request", "prefix", "block"):
+            assert english[f"define.{figure}.name"] in defined, name
+        if name in {"index.html", *(f"{s}.html" for s in SCENARIOS)}:
+            for figure in ("verdict", "unsafe", "prefill_tokens_saved", "memory_saved_bytes", "blocks_wrongly_reused"):
+                assert english[f"define.{figure}.name"] in defined, name
+
+
+def test_the_footer_names_the_command_the_versions_and_the_kernels(copy: Path) -> None:
+    run = json.loads((copy / "run.json").read_text(encoding="utf-8"))
+    text = Page(make_pages(read_results(copy))["index.html"]).text
+    assert run["command"] == "mmkey study"
+    for said in (run["command"], *(f"{k} {v}" for k, v in run["versions"].items())):
+        assert said in text
+    for algorithm, uses in run["kernels"].items():
+        for use, found in uses.items():
+            assert f"{algorithm} {use} {found['kernel']}" in text
+
+
+def test_the_command_is_told_as_it_was_given_but_for_where_results_go(within: Within, tmp_path: Path) -> None:
+    options = ["--scenario", "same_text_same_image", "--block-size", "16", "--scenario", "same_text_different_image"]
+    assert within.run("study", *options, "--out", "else where", "--lang", "zh").returncode == 0
+    run = json.loads((tmp_path / "else where/run.json").read_text(encoding="utf-8"))
+    assert run["command"] == (
+        "mmkey study --scenario same_text_same_image --scenario same_text_different_image --block-size 16"
+    )
+
+
+def test_a_scenario_of_the_results_is_what_the_model_reads(copy: Path) -> None:
+    for entry in json.loads((copy / "summary.json").read_text(encoding="utf-8")):
+        read = Scenario.model_validate_json(json.dumps(entry))
+        for granularity in ("request", "prefix"):
+            for strategy, figures in entry[granularity].items():
+                shown = read.figures(granularity)[strategy].model_dump()
+                assert {name: figures[name] for name in shown} == shown
