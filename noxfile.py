@@ -31,6 +31,13 @@ def oracle(session: nox.Session) -> None:
 
 
 @nox.session
+def browser(session: nox.Session) -> None:
+    """Open the pages in Chromium (Debian: chromium), which must be there."""
+    session.install(".[test,browser]")
+    session.run("pytest", "-m", "browser", *session.posargs)
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Run every pre-commit hook on every file."""
     session.install(".[dev]")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import browser
 import logical
 from command_line import Within
 
@@ -22,12 +23,31 @@ settings.register_profile(
 settings.load_profile("mmkey")
 
 VECTORS = logical.load_vectors()
+WITHOUT_BROWSER = pytest.StashKey[str]()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test of one `vector` runs for each of the published ones."""
     if "vector" in metafunc.fixturenames:
         metafunc.parametrize("vector", VECTORS, ids=str)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without a browser its tests are deselected, aloud; asked for with `-m browser` they run or fail."""
+    reason = browser.why_not()
+    if reason is None or "browser" in config.getoption("markexpr"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("browser")]
+    if left_out:
+        items[:] = [item for item in items if not item.get_closest_marker("browser")]
+        config.hook.pytest_deselected(items=left_out)
+        config.stash[WITHOUT_BROWSER] = f"{len(left_out)} tests of the pages in a browser were left out: {reason}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Says what was left out."""
+    if WITHOUT_BROWSER in config.stash:
+        terminalreporter.write_line(config.stash[WITHOUT_BROWSER], yellow=True)
 
 
 @pytest.fixture(params=["sha256", "blake3"])
