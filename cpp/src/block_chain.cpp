@@ -3,6 +3,8 @@
 #include "mmkey/cbor.h"
 #include "mmkey/error.h"
 
+#include "hash_chains.h"
+
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -13,10 +15,10 @@
 
 namespace mmkey {
 
+using detail::Chains;
+
 namespace {
 
-constexpr std::size_t batch_bytes =
-    16 << 10;                         // of messages made before they are hashed: they stay in the first-level cache
 constexpr std::size_t most_head = 9;  // bytes of the head of a value
 constexpr std::size_t most_around =
     128;  // bytes of a message besides its ids and spans: heads, and a pad of 39 at most
@@ -32,16 +34,35 @@ constexpr std::size_t pad_size(std::size_t ahead) noexcept {
     return to_next < 24 ? to_next : std::max<std::size_t>(24, to_next - 1);  // a pad of 24 has one byte more of head
 }
 
-/// Builds the messages of consecutive blocks, each less its parent. A block costs a few nanoseconds: every byte is
-/// written once, where it will be hashed.
-class LinkWriter {
+/// Writes the messages of consecutive blocks, each less its parent, where they are hashed.
+class BlockWriter {
   public:
+    explicit BlockWriter(std::size_t block_size) : block_size_(block_size) {
+        std::uint8_t* to = write_tokens_head(write_head(opening_, Major::array, 4), block_size);
+        opening_size_ = std::size_t(to - opening_);
+        closing_size_ = std::size_t(write_parent_head(write_head(closing_, Major::array, 0),
+                                                      opening_size_ + 4 * block_size + 1) -
+                                    closing_);
+    }
+
     /// The block of `ids` at positions [begin, begin + ids.size()). `parts`: what overlaps it, ascending; `look` gives a
     /// part's span and place.
     template <typename Parts, typename Look>
-    void add(std::span<const std::uint32_t> ids, std::uint64_t begin, const Parts& parts, Look&& look) {
-        std::uint8_t* const start = room(ids.size_bytes() + parts.size() * most_span + most_around);
-        std::uint8_t* to = write_ids(start, ids);
+    void add_to(Chains& chains, std::size_t chain, std::span<const std::uint32_t> ids, std::uint64_t begin,
+                const Parts& parts, Look&& look) const {
+        std::uint8_t* const start = chains.room(chain, ids.size_bytes() + parts.size() * most_span + most_around);
+        std::uint8_t* to = start;
+        if (ids.size() == block_size_) {
+            std::memcpy(to, opening_, sizeof opening_);
+            to = write_ids(to + opening_size_, ids);
+        } else {
+            to = write_ids(write_tokens_head(write_head(to, Major::array, 4), ids.size()), ids);
+        }
+        if (parts.empty() && ids.size() == block_size_) {
+            std::memcpy(to, closing_, 16);
+            if (closing_size_ > 16) std::memcpy(to + 16, closing_ + 16, sizeof closing_ - 16);
+            return chains.add(chain, std::size_t(to + closing_size_ - start));
+        }
         to = write_head(to, Major::array, parts.size());
         for (const auto& part : parts) {
             const auto& [span, place] = look(part);
@@ -54,31 +75,19 @@ class LinkWriter {
             to = write_head(to, Major::uint, span.filled + from - span.offset);
             to = write_head(to, Major::uint, until - from);
         }
-        const std::size_t pad = pad_size(std::size_t(to - start));
-        to = write_head(to, Major::bytes, pad);
-        to = write_head(std::fill_n(to, pad, std::uint8_t(0)), Major::bytes, sizeof(Digest));
-        sizes_.push_back(std::uint32_t(to - start));
-        used_ += std::size_t(to - start);
-    }
-
-    bool full() const noexcept { return used_ >= batch_bytes; }
-
-    std::size_t size() const noexcept { return sizes_.size(); }
-    void clear() noexcept {
-        used_ = 0;
-        sizes_.clear();
-    }
-
-    /// What was added since the last `clear`, to be hashed after `parent` into `out`.
-    Chain chain(const Digest& parent, Digest* out) const noexcept {
-        return {{bytes_.get(), used_}, sizes_, parent, out};
+        to = write_parent_head(to, std::size_t(to - start));
+        chains.add(chain, std::size_t(to - start));
     }
 
   private:
-    /// The message's opening up to the end of its ids.
+    /// `ahead`: the bytes before it.
+    static std::uint8_t* write_parent_head(std::uint8_t* to, std::size_t ahead) noexcept {
+        const std::size_t pad = pad_size(ahead);
+        to = std::fill_n(write_head(to, Major::bytes, pad), pad, std::uint8_t(0));
+        return write_head(to, Major::bytes, sizeof(Digest));
+    }
+
     static std::uint8_t* write_ids(std::uint8_t* to, std::span<const std::uint32_t> ids) noexcept {
-        to = write_head(to, Major::array, 4);
-        to = write_tokens_head(to, ids.size());
         const std::uint32_t* id = ids.data();
         std::size_t left = ids.size();
         for (; left >= 4; left -= 4, id += 4, to += 16) std::memcpy(to, id, 16);  // blocks are short: a call costs more
@@ -86,19 +95,9 @@ class LinkWriter {
         return to + 4 * left;
     }
 
-    std::uint8_t* room(std::size_t size) {
-        if (capacity_ - used_ < size) {
-            capacity_ = std::max(2 * capacity_, used_ + size);
-            auto larger = std::make_unique_for_overwrite<std::uint8_t[]>(capacity_);
-            std::copy_n(bytes_.get(), used_, larger.get());
-            bytes_ = std::move(larger);
-        }
-        return &bytes_[used_];
-    }
-
-    std::unique_ptr<std::uint8_t[]> bytes_;
-    std::size_t used_ = 0, capacity_ = 0;
-    std::vector<std::uint32_t> sizes_;
+    std::size_t block_size_, opening_size_, closing_size_;
+    std::uint8_t opening_[2 * most_head + 6] = {};  // of a full block, up to its ids
+    std::uint8_t closing_[48] = {};            // of a full block without media, after them
 };
 
 /// What of `spans` overlaps positions [begin, end); drops from `first` what ends before, since blocks only ascend.
@@ -124,49 +123,37 @@ std::size_t block_count(const Prepared& prepared, bool partial) noexcept {
 
 namespace {
 
-constexpr std::size_t side_by_side = 4;  // chains under way at once
-
-/// The blocks of one prepared request, batch after batch.
+/// The blocks of one prepared request, as they come under way.
 class Walk {
   public:
     explicit Walk(const BlockKeys& wanted)
         : prepared_(wanted.prepared),
-          out_(wanted.out),
-          first_(prepared_->normal.spans.begin()),
-          parent_(prepared_->seed.root) {}
+          writer_(prepared_->seed.block_size),
+          blocks_(wanted.out.size()),
+          first_(prepared_->normal.spans.begin()) {}
 
-    bool finished() const noexcept { return done_ == out_.size(); }
+    bool finished() const noexcept { return next_ == blocks_; }
 
-    /// The next batch of messages; `hashed` follows once it is.
-    Chain next() {
+    void add_to(Chains& chains, std::size_t chain) {
         const auto ids = prepared_->token_ids.span();
         const std::size_t size = prepared_->seed.block_size;
         const auto look = [&](const Span& span) {
             return std::pair<const Span&, const Digest&>(span, prepared_->identities.places[span.item]);
         };
-        for (std::size_t block = done_; block < out_.size() && !links_.full(); ++block) {
-            const std::size_t begin = block * size;
+        for (; !finished() && !chains.full(chain); ++next_) {
+            const std::size_t begin = next_ * size;
             const std::size_t length = std::min(size, ids.size() - begin);
             const auto parts =
                 overlapping(first_, prepared_->normal.spans.end(), begin, begin + length, std::identity());
-            links_.add(ids.subspan(begin, length), begin, parts, look);
+            writer_.add_to(chains, chain, ids.subspan(begin, length), begin, parts, look);
         }
-        return links_.chain(parent_, &out_[done_]);
-    }
-
-    void hashed() {
-        done_ += links_.size();
-        parent_ = out_[done_ - 1];
-        links_.clear();
     }
 
   private:
     const Prepared* prepared_;
-    std::span<Digest> out_;
+    BlockWriter writer_;
+    std::size_t blocks_, next_ = 0;
     std::vector<Span>::const_iterator first_;
-    Digest parent_;
-    std::size_t done_ = 0;
-    LinkWriter links_;
 };
 
 }  // namespace
@@ -179,17 +166,22 @@ void block_keys_many(std::span<const BlockKeys> wanted) {
         if (one.prepared->seed.algorithm != algorithm)
             throw InvalidRequest("algorithm", "is not one for all; requests of two algorithms share no lanes");
     }
-    std::vector<Walk> walks;
-    std::vector<Chain> chains;
+    Chains chains(algorithm);
+    std::vector<Walk> walks;  // of each chain under way
     for (auto next = wanted.begin(); next != wanted.end() || !walks.empty();) {
-        for (; walks.size() < side_by_side && next != wanted.end(); ++next)
-            if (!next->out.empty()) walks.emplace_back(*next);
-        if (walks.empty()) return;
-        chains.clear();
-        for (Walk& walk : walks) chains.push_back(walk.next());
-        digest_chains(algorithm, chains);
-        for (Walk& walk : walks) walk.hashed();
-        std::erase_if(walks, [](const Walk& walk) { return walk.finished(); });
+        for (; walks.size() < Chains::most && next != wanted.end(); ++next) {
+            if (next->out.empty()) continue;
+            walks.emplace_back(*next);
+            chains.begin(next->prepared->seed.root, next->out.data());
+        }
+        for (std::size_t n = 0; n < walks.size(); ++n) walks[n].add_to(chains, n);
+        chains.step();
+        for (std::size_t n = walks.size(); n-- > 0;) {
+            if (!walks[n].finished()) continue;
+            chains.finish(n);
+            walks[n] = walks.back();
+            walks.pop_back();
+        }
     }
 }
 
@@ -237,29 +229,27 @@ std::size_t BlockChain::feed(std::span<const std::uint32_t> ids) {
     const std::size_t before = keys_.size();
     const std::size_t fresh = (tail_.size() + ids.size()) / seed_.block_size;
     keys_.resize(before + fresh);
-    LinkWriter links;
+    const BlockWriter writer(seed_.block_size);
+    Chains chains(seed_.algorithm);
+    chains.begin(parent_, keys_.data() + before);
     auto first = ahead_.begin();
-    for (std::size_t block = before, done = before; block < keys_.size(); ++block) {
+    for (std::size_t block = before; block < keys_.size(); ++block) {
         const std::uint64_t begin = block * seed_.block_size;
         const std::size_t taken = std::size_t(seed_.block_size) - tail_.size();
         const auto parts = overlapping(first, ahead_.end(), begin, begin + seed_.block_size, span_of);
         if (tail_.empty()) {
-            links.add(ids.first(taken), begin, parts, look);
+            writer.add_to(chains, 0, ids.first(taken), begin, parts, look);
         } else {
             tail_.insert(tail_.end(), ids.begin(), ids.begin() + std::ptrdiff_t(taken));
-            links.add(tail_, begin, parts, look);
+            writer.add_to(chains, 0, tail_, begin, parts, look);
             tail_.clear();
         }
         ids = ids.subspan(taken);
         size_ += taken;
-        if (links.full() || block + 1 == keys_.size()) {
-            const Chain chain = links.chain(parent_, &keys_[done]);
-            digest_chains(seed_.algorithm, {&chain, 1});
-            parent_ = keys_[block];
-            done = block + 1;
-            links.clear();
-        }
+        if (chains.full(0)) chains.step();
     }
+    chains.finish(0);
+    if (fresh != 0) parent_ = keys_.back();
     tail_.insert(tail_.end(), ids.begin(), ids.end());
     size_ += ids.size();
     while (first != ahead_.end() && first->span.end() <= size_ - tail_.size()) ++first;

@@ -1,50 +1,22 @@
 // Chains: what of a link is free of its parent runs in lanes over many links, and one compression a link goes in turn.
+#include "hash_chains.h"
+
 #include "hash_dispatch.h"
 #include "hash_links.h"
+#include "hash_many.h"
 #include "hash_sha256.h"
 #include "kernels/constants.h"
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
-namespace mmkey {
+namespace mmkey::detail {
 
-using namespace detail;
 using kernel::ChainLink;
 using kernel::max_lanes;
 
 namespace {
-
-constexpr std::size_t window = 64;      // links of a chain made ready at a time: 8 KiB of the first-level cache
-constexpr std::size_t most_chains = 4;  // side by side
-
-/// A chain under way.
-struct Cursor {
-    const Chain* chain = nullptr;
-    std::size_t link = 0;  // the next one
-    std::size_t at = 0;    // where its prefix starts
-
-    std::size_t left() const { return chain->sizes.size() - link; }
-    const Digest& parent() const { return link == 0 ? chain->parent : chain->out[link - 1]; }
-
-    /// How many links from here on, `most` at the most, have one dependent compression each.
-    std::size_t regular(Algorithm algorithm, std::size_t most) const {
-        most = std::min(most, left());
-        std::size_t n = 0;
-        while (n < most && one_dependent_compression(algorithm, chain->sizes[link + n])) ++n;
-        return n;
-    }
-
-    /// Hashes one link of any shape.
-    void step(Algorithm algorithm) {
-        const std::size_t size = chain->sizes[link];
-        Hasher hasher(algorithm);
-        hasher.update(chain->prefixes.subspan(at, size));
-        hasher.update(parent());
-        chain->out[link++] = hasher.digest();
-        at += size;
-    }
-};
 
 /// The leading blocks of links, collected until the lanes are full: all of one batch are equally many.
 struct Leading {
@@ -112,44 +84,12 @@ struct Leading {
     }
 };
 
-/// Links of one window, and the leading blocks of theirs that wait for full lanes, by how many they are.
-class Window {
+/// Leading blocks of many links, grouped by how many they are.
+class LeadingBlocks {
   public:
-    explicit Window(Algorithm algorithm) : algorithm_(algorithm) {}
+    explicit LeadingBlocks(Algorithm algorithm) noexcept : algorithm_(algorithm) {}
 
-    /// Makes `count` regular links of a chain ready in `links`, up to the leading blocks that are pending; gives where the
-    /// prefix after them starts.
-    std::size_t prepare(const Cursor& cursor, std::size_t count, ChainLink* links) {
-        const Bytes prefixes = cursor.chain->prefixes;
-        std::size_t at = cursor.at;
-        for (std::size_t i = 0; i < count; ++i) {
-            const std::size_t size = cursor.chain->sizes[cursor.link + i];
-            const std::size_t rest = size % 64, lead = size - rest;
-            const std::uint8_t* tail = prefixes.data() + at + lead;
-            std::uint8_t last[32];
-            if (prefixes.size() - at - lead < sizeof last) {
-                std::memset(last, 0, sizeof last);
-                if (rest != 0) std::memcpy(last, tail, rest);
-                tail = last;
-            }
-            finish_link(algorithm_, links[i], tail, rest, size);
-            lead_in(prefixes.data() + at, lead / 64, links[i]);
-            at += size;
-        }
-        return at;
-    }
-
-    void flush() {
-        for (Leading& leading : pending_)
-            if (leading.count != 0) leading.flush(algorithm_);
-    }
-
-  private:
-    void lead_in(const std::uint8_t* in, std::size_t blocks, ChainLink& link) {
-        if (blocks == 0) {
-            std::memcpy(link.state, kernel::iv, sizeof kernel::iv);
-            return;
-        }
+    void add(const std::uint8_t* in, std::size_t blocks, ChainLink& link) {
         Leading& leading = pending_[blocks % std::size(pending_)];
         if (leading.count != 0 && leading.blocks != blocks) leading.flush(algorithm_);
         leading.blocks = blocks;
@@ -158,15 +98,31 @@ class Window {
         if (++leading.count == max_lanes) leading.flush(algorithm_);
     }
 
+    /// All but the last `but` of every link.
+    void add_all_but(std::size_t but, Stretch& stretch) {
+        for (std::size_t n = 0; n < stretch.count; ++n) {
+            const std::size_t blocks = stretch.bytes[n] / 64;
+            if (stretch.kind[n] == Stretch::led && blocks > but)
+                add(stretch.prefix(n).data(), blocks - but, stretch.links[n]);
+            if (stretch.kind[n] == Stretch::lone) std::memcpy(stretch.links[n].state, kernel::iv, sizeof kernel::iv);
+        }
+    }
+
+    void flush() {
+        for (Leading& leading : pending_)
+            if (leading.count != 0) leading.flush(algorithm_);
+    }
+
+  private:
     Algorithm algorithm_;
     Leading pending_[4];
 };
 
 /// The dependent compressions of one chain where no kernel serves chains.
-void link_by_link(Algorithm algorithm, ChainLink* links, std::size_t count, const std::uint8_t* parent,
+void link_by_link(Algorithm algorithm, const ChainLink* links, std::size_t count, const std::uint8_t* parent,
                   std::uint8_t* out) {
     for (std::size_t i = 0; i < count; ++i, parent = out, out += 32) {
-        ChainLink& link = links[i];
+        ChainLink link = links[i];
         std::memcpy(link.tail + link.offset, parent, 32);
         if (algorithm == Algorithm::sha256) {
             dispatch().sha256.stream(link.state, link.tail, 1);
@@ -178,67 +134,180 @@ void link_by_link(Algorithm algorithm, ChainLink* links, std::size_t count, cons
     }
 }
 
-/// The dependent compressions of `count` links of each of the chains.
-void run_links(Algorithm algorithm, std::span<const Cursor> cursors, ChainLink (*links)[window], std::size_t count) {
-    const auto& rows = algorithm == Algorithm::sha256 ? dispatch().sha256.chains : dispatch().blake3.chains;
-    const auto out_of = [&](std::size_t n) { return cursors[n].chain->out[cursors[n].link].data(); };
-    for (std::size_t done = 0; done < cursors.size();) {
-        const auto* row = pick(rows, cursors.size() - done);
-        if (!row) {
-            link_by_link(algorithm, links[done], count, cursors[done].parent().data(), out_of(done));
-            ++done;
-            continue;
-        }
-        std::uint8_t spare[32 * window];
-        const ChainLink* link_of[most_chains];
-        const std::uint8_t* parent_of[most_chains];
-        std::uint8_t* to[most_chains];
-        for (std::size_t i = 0; i < row->width; ++i) {
-            const bool busy = done + i < cursors.size();
-            const std::size_t n = busy ? done + i : done;
-            link_of[i] = links[n];
-            parent_of[i] = cursors[n].parent().data();
-            to[i] = busy ? out_of(n) : spare;
-        }
-        row->run(link_of, count, parent_of, to);
-        done += row->width;
-    }
-}
-
 }  // namespace
 
-void digest_chains(Algorithm algorithm, std::span<const Chain> chains) {
-    Cursor cursors[most_chains];
-    ChainLink links[most_chains][window];
-    std::size_t active = 0;
-    Window ready(algorithm);
-    for (auto next = chains.begin();;) {
-        while (active < most_chains && next != chains.end()) cursors[active++] = Cursor{&*next++};
-        std::size_t count = window;
-        for (std::size_t n = 0; n < active;) {
-            Cursor& cursor = cursors[n];
-            std::size_t regular = 0;
-            while (cursor.left() != 0 && (regular = cursor.regular(algorithm, count)) == 0) cursor.step(algorithm);
-            if (cursor.left() == 0) {
-                cursor = cursors[--active];  // done; the last one takes its place
-                continue;
-            }
-            count = std::min(count, regular);
-            ++n;
-        }
-        if (active == 0) {
-            if (next == chains.end()) return;
+/// All of the links but their states.
+void Stretch::make_links(Algorithm algorithm) noexcept {
+    for (std::size_t n = 0; n < count; ++n) {
+        const std::size_t rest = bytes[n] % 64;
+        const std::uint8_t* const tail = text + begin[n] + bytes[n] - rest;
+        if (made_for[n] == bytes[n]) {
+            if (kind[n] != irregular) copy_short(links[n].tail, tail, rest);
             continue;
         }
-        std::size_t at[most_chains];
-        for (std::size_t n = 0; n < active; ++n) at[n] = ready.prepare(cursors[n], count, links[n]);
-        ready.flush();
-        run_links(algorithm, std::span(cursors, active), links, count);
-        for (std::size_t n = 0; n < active; ++n) {
-            cursors[n].at = at[n];
-            cursors[n].link += count;
+        made_for[n] = bytes[n];
+        kind[n] = irregular;
+        if (!one_dependent_compression(algorithm, bytes[n])) continue;
+        kind[n] = bytes[n] < 64 ? lone : led;
+        finish_link(algorithm, links[n], tail, rest, bytes[n]);
+    }
+}
+
+bool Stretch::full_of_led() const noexcept {
+    bool all = count == kernel::stretch;
+    for (std::size_t n = 0; n < count; ++n) all &= kind[n] == led;
+    return all;
+}
+
+Chains::Chains(Algorithm algorithm)
+    : algorithm_(algorithm),
+      ahead_(algorithm == Algorithm::sha256 ? dispatch().sha256.ahead : dispatch().blake3.ahead) {
+    Stretch* stretch = stretches_;
+    for (Run& run : runs_) run.now = stretch++, run.ready = stretch++, run.next = stretch++;
+}
+
+void Chains::begin(const Digest& parent, Digest* out) {
+    Run& run = runs_[count_++];
+    run.parent = parent;
+    run.out = out;
+    for (Stretch* stretch : {run.now, run.ready, run.next}) stretch->clear();
+}
+
+void Chains::grow(Stretch& stretch, std::size_t bytes) {
+    const std::size_t capacity = std::max(2 * stretch.capacity, stretch.used + bytes + readable);
+    auto larger = std::make_unique_for_overwrite<std::uint8_t[]>(capacity);
+    std::copy_n(stretch.text, stretch.used, larger.get());
+    stretch.larger = std::move(larger);
+    stretch.text = stretch.larger.get();
+    stretch.capacity = capacity;
+}
+
+void Chains::step() {
+    const std::span runs(runs_, count_);
+    bool any = false;
+    for (Run& run : runs) {
+        any |= run.ready->count != 0;
+        run.ready->make_links(algorithm_);
+    }
+    if (any && !(ahead_ && count_ == 1 && hash_ahead(runs[0]))) {
+        digest_now();
+        lead(runs);
+        digest_now();
+    }
+    for (Run& run : runs) std::swap(run.ready, run.next);
+}
+
+void Chains::finish(std::size_t chain) {
+    while (runs_[chain].ready->count != 0 || runs_[chain].next->count != 0) step();
+    digest_now();
+    std::swap(runs_[chain], runs_[--count_]);
+}
+
+/// Hashes the leading blocks of all that is ready.
+void Chains::lead(std::span<Run> runs) {
+    LeadingBlocks leading(algorithm_);
+    for (Run& run : runs) {
+        leading.add_all_but(0, *run.ready);
+        std::swap(run.now, run.ready);
+    }
+    leading.flush();
+}
+
+/// Digests a full stretch and hashes the leading blocks of the next one meanwhile, if both are such that it can be done.
+bool Chains::hash_ahead(Run& run) {
+    Stretch& ready = *run.ready;
+    if (!ready.full_of_led()) return false;
+    if (run.now->count == 0) {
+        lead({&run, 1});
+        return true;
+    }
+    kernel::Ahead job;
+    job.more = false;
+    for (std::size_t n = 0; n < kernel::stretch; ++n) {
+        const std::size_t last = ready.bytes[n] / 64 - 1;
+        job.more |= last != 0;
+        job.in[n] = ready.prefix(n).data() + 64 * last;
+        job.flags[n] = last == 0 ? kernel::chunk_start : 0;
+    }
+    if (job.more) {
+        for (ChainLink& link : ready.links) std::memcpy(link.state, kernel::iv, sizeof kernel::iv);
+        LeadingBlocks leading(algorithm_);
+        leading.add_all_but(1, ready);
+        leading.flush();
+    }
+    job.links = run.now->links;
+    job.ahead = ready.links;
+    job.parent = run.parent.data();
+    job.out = run.out->data();
+    ahead_(&job);
+    run.digested(kernel::stretch);
+    run.now->clear();
+    std::swap(run.now, run.ready);
+    return true;
+}
+
+/// Digests what all leading blocks of are hashed.
+void Chains::digest_now() {
+    Run* active[most];
+    std::size_t n = 0;
+    for (Run& run : std::span(runs_, count_)) {
+        const auto kinds = std::span(run.now->kind, run.now->count);
+        if (std::ranges::find(kinds, Stretch::irregular) != kinds.end())
+            digest_each(run);
+        else if (!kinds.empty())
+            active[n++] = &run;
+    }
+    for (std::size_t from = 0; n != 0;) {
+        std::size_t until = kernel::stretch;
+        for (const Run* run : std::span(active, n)) until = std::min(until, run->now->count);
+        digest_links(std::span(active, n), from, until - from);
+        from = until;
+        for (std::size_t i = n; i-- > 0;) {
+            if (active[i]->now->count != until) continue;
+            active[i]->now->clear();
+            active[i] = active[--n];
         }
     }
 }
 
-}  // namespace mmkey
+/// The dependent compressions of `count` links of each of the chains.
+void Chains::digest_links(std::span<Run*> runs, std::size_t from, std::size_t count) {
+    const auto& rows = algorithm_ == Algorithm::sha256 ? dispatch().sha256.chains : dispatch().blake3.chains;
+    for (std::size_t done = 0; done < runs.size();) {
+        const auto* row = pick(rows, runs.size() - done);
+        if (!row) {
+            Run& run = *runs[done++];
+            link_by_link(algorithm_, run.now->links + from, count, run.parent.data(), run.out->data());
+            run.digested(count);
+            continue;
+        }
+        const std::size_t busy = std::min(row->width, runs.size() - done);
+        std::uint8_t spare[32 * kernel::stretch];
+        const ChainLink* links[most];
+        const std::uint8_t* parents[most];
+        std::uint8_t* out[most];
+        for (std::size_t i = 0; i < row->width; ++i) {
+            const Run& run = *runs[done + std::min(i, busy - 1)];
+            links[i] = run.now->links + from;
+            parents[i] = run.parent.data();
+            out[i] = i < busy ? run.out->data() : spare;
+        }
+        row->run(links, count, parents, out);
+        for (Run* run : runs.subspan(done, busy)) run->digested(count);
+        done += busy;
+    }
+}
+
+/// Links of any shape.
+void Chains::digest_each(Run& run) {
+    for (std::size_t n = 0; n < run.now->count; ++n) {
+        Hasher hasher(algorithm_);
+        hasher.update(run.now->prefix(n));
+        hasher.update(run.parent);
+        *run.out = hasher.digest();
+        run.digested(1);
+    }
+    run.now->clear();
+}
+
+}  // namespace mmkey::detail

@@ -28,7 +28,7 @@ struct Row {
 };
 
 using StreamRow = Row<Sha256Serial>;
-using ManyRow = Row<LaneRows<Sha256Lanes>>;
+using ManyRow = Row<Sha256Many>;
 using Blake3Row = Row<Blake3Kernels>;
 using PixelsRow = Row<PackPixels*>;
 
@@ -58,13 +58,14 @@ const ManyRow many_rows[] = {
 #ifdef MMKEY_X86_KERNELS
     {"avx512",
      [](const CpuFeatures& cpu) { return cpu.avx512 && cpu.shani; },
-     {{{16, 11, sha256_lanes16_avx512}, {8, 6, sha256_lanes8_avx512}, {2, 2, sha256_lanes2_shani}}}},
-    {"avx512", has_avx512, {{{16, 7, sha256_lanes16_avx512}, {8, 2, sha256_lanes8_avx512}}}},
-    {"shani", has_shani, {{{2, 2, sha256_lanes2_shani}}}},
-    {"avx2", has_avx2, {{{8, 3, sha256_lanes8_avx2}}}},
+     {{{{16, 11, sha256_lanes16_avx512}, {8, 6, sha256_lanes8_avx512}, {2, 2, sha256_lanes2_shani}}},
+      sha256_ahead_avx512}},
+    {"avx512", has_avx512, {{{{16, 7, sha256_lanes16_avx512}, {8, 2, sha256_lanes8_avx512}}}}},
+    {"shani", has_shani, {{{{2, 2, sha256_lanes2_shani}}}}},
+    {"avx2", has_avx2, {{{{8, 3, sha256_lanes8_avx2}}}}},
 #endif
 #ifdef MMKEY_ARM_KERNELS
-    {"armsha2", has_armsha2, {{{2, 2, sha256_lanes2_armsha2}}}},
+    {"armsha2", has_armsha2, {{{{2, 2, sha256_lanes2_armsha2}}}}},
 #endif
     {"portable", always, {}},
 };
@@ -76,7 +77,8 @@ const Blake3Row blake3_rows[] = {
      {blake3_compress_avx512,
       blake3_output_avx512,
       {{{4, 2, blake3_chain4_avx512}, {1, 1, blake3_chain1_avx512}}},
-      {{{16, 9, blake3_lanes16_avx512}, {8, 5, blake3_lanes8_avx512}, {4, 2, blake3_lanes4_avx512}}}}},
+      {{{16, 9, blake3_lanes16_avx512}, {8, 5, blake3_lanes8_avx512}, {4, 2, blake3_lanes4_avx512}}},
+      blake3_ahead_avx512}},
     {"avx2",
      has_avx2,
      {blake3_compress_sse41,
@@ -140,6 +142,11 @@ constexpr std::uint32_t blake3_chain_answers[chain_answers][2] = {
     {0xc881a3c5, 0x280085ee}, {0xa2b62d6e, 0xee7e3dc0}, {0x6d543dd8, 0x277a58ab}, {0x028c05bf, 0x2bb1e761},
     {0x957db4f3, 0x18e5a897}, {0x2cddf24a, 0xb56b6955}, {0x4f3ec994, 0xeced2509}, {0x82878aa8, 0xa4bcd26f}};
 
+// A chain of 16 links, H(prefix j || parent), prefix j being 64 + j bytes of the pattern from its byte j on, and 64 more for j of
+// 3, 9 and 10; the first parent as above. The first four bytes of digests 7 and 15.
+constexpr std::uint32_t sha256_ahead_answers[2] = {0x4a699dc7, 0x2692fae6};
+constexpr std::uint32_t blake3_ahead_answers[2] = {0xdbe02f32, 0xe44699ee};
+
 struct Messages {
     std::uint8_t bytes[max_lanes][1 + 64 * answer_blocks] = {};
     const std::uint8_t* in[max_lanes];
@@ -194,6 +201,32 @@ bool right(const LaneRows<ChainLinks>& rows, const std::uint32_t (*answers)[2], 
     return true;
 }
 
+bool right(ChainAhead* ahead, const std::uint32_t answers[2], Algorithm algorithm, const auto& compress) {
+    if (!ahead) return true;
+    std::uint8_t prefix[2 * stretch][160] = {}, digests[1 + 2 * stretch][32];
+    ChainLink links[3 * stretch] = {};
+    const std::uint8_t* last[2 * stretch];
+    std::uint32_t flags[2 * stretch];
+    for (std::size_t i = 0; i < 32; ++i) digests[0][i] = static_cast<std::uint8_t>(i);
+    for (std::size_t j = 0; j < 2 * stretch; ++j) {
+        const bool two = j == 3 || j == 9 || j == 10;
+        const std::size_t blocks = two ? 128 : 64;
+        for (std::size_t i = 0; i < blocks + j; ++i) prefix[j][i] = static_cast<std::uint8_t>(j + i);
+        finish_link(algorithm, links[j], prefix[j] + blocks, j, blocks + j);
+        std::memcpy(links[j].state, iv, sizeof iv);
+        if (two) compress(links[j].state, prefix[j], chunk_start);
+        last[j] = prefix[j] + blocks - 64;
+        flags[j] = two ? 0 : chunk_start;
+        if (j < stretch) compress(links[j].state, last[j], flags[j]);
+    }
+    for (std::size_t n : {std::size_t{0}, stretch}) {
+        Ahead job{links + n, digests[n], digests[1 + n], links + n + stretch, {}, {}, n == 0};
+        for (std::size_t i = 0; i < stretch; ++i) job.in[i] = last[stretch - n + i], job.flags[i] = flags[stretch - n + i];
+        ahead(&job);
+    }
+    return big_endian(digests[stretch]) == answers[0] && big_endian(digests[2 * stretch]) == answers[1];
+}
+
 bool right(const Sha256Serial& serial) {
     const Messages messages(true);
     for (std::size_t i = 0; i < max_lanes; ++i) {
@@ -209,9 +242,9 @@ bool right(const Sha256Serial& serial) {
                  });
 }
 
-bool right(const LaneRows<Sha256Lanes>& rows) {
+bool right(const Sha256Many& many) {
     const Messages messages(true);
-    for (const auto& row : rows) {
+    for (const auto& row : many.lanes) {
         if (!row.run) continue;
         std::uint32_t state[max_lanes][8];
         for (auto& lane : state) std::memcpy(lane, iv, sizeof lane);
@@ -219,7 +252,10 @@ bool right(const LaneRows<Sha256Lanes>& rows) {
         for (std::size_t i = 0; i < row.width; ++i)
             if (state[i][0] != sha256_answers[i]) return false;
     }
-    return true;
+    return right(many.ahead, sha256_ahead_answers, Algorithm::sha256,
+                 [](std::uint32_t state[8], const std::uint8_t* block, std::uint32_t) {
+                     sha256_stream_portable(state, block, 1);
+                 });
 }
 
 bool right(const Blake3Kernels& kernels) {
@@ -246,6 +282,11 @@ bool right(const Blake3Kernels& kernels) {
         for (std::size_t i = 0; i < row.width; ++i)
             if (wrong(out[i], i)) return false;
     }
+    if (!right(kernels.ahead, blake3_ahead_answers, Algorithm::blake3,
+               [&](std::uint32_t cv[8], const std::uint8_t* block, std::uint32_t flag) {
+                   kernels.compress(cv, block, 0, 64, flag);
+               }))
+        return false;
     return right(kernels.chains, blake3_chain_answers, Algorithm::blake3,
                  [&](std::uint32_t cv[8], const std::uint8_t* block) {
                      std::memcpy(cv, iv, sizeof iv);
@@ -296,7 +337,9 @@ Dispatch select_kernels(std::string_view forced) {
     const Sha256Serial& serial = choose(stream_rows, forced, Algorithm::sha256, "stream", table.choices).kernels;
     table.sha256.stream = serial.stream;
     table.sha256.chains = serial.chains;
-    table.sha256.lanes = choose(many_rows, forced, Algorithm::sha256, "many", table.choices).kernels;
+    const Sha256Many& many = choose(many_rows, forced, Algorithm::sha256, "many", table.choices).kernels;
+    table.sha256.lanes = many.lanes;
+    table.sha256.ahead = many.ahead;
     table.blake3 = choose(blake3_rows, forced, Algorithm::blake3, "all", table.choices).kernels;
     table.pack_pixels = choose(pixels_rows, forced, Algorithm::sha256, "pixels", table.choices).kernels;
     table.choices.push_back(table.choices.back());  // of both algorithms

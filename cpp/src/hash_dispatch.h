@@ -41,6 +41,13 @@ struct Sha256Kernels {
     kernel::Sha256Stream* stream;
     LaneRows<kernel::ChainLinks> chains;  // lanes are chains; without a row, link by link
     LaneRows<kernel::Sha256Lanes> lanes;
+    kernel::ChainAhead* ahead;  // or nullptr
+};
+
+/// What serves many messages.
+struct Sha256Many {
+    LaneRows<kernel::Sha256Lanes> lanes;
+    kernel::ChainAhead* ahead = nullptr;
 };
 
 /// What serves one message after the other.
@@ -54,6 +61,7 @@ struct Blake3Kernels {
     kernel::Blake3Output* output;
     LaneRows<kernel::ChainLinks> chains;
     LaneRows<kernel::Blake3Lanes> lanes;
+    kernel::ChainAhead* ahead = nullptr;
 };
 
 struct Dispatch {

@@ -15,7 +15,15 @@ inline std::size_t size_of(const Message& message) noexcept { return message.hea
 /// Copies a short run of bytes without a call: pieces of 16, of which the last may overlap the one before.
 inline void copy_short(std::uint8_t* out, const std::uint8_t* in, std::size_t size) noexcept {
     if (size < 16) {
-        for (std::size_t i = 0; i < size; ++i) out[i] = in[i];
+        if (size >= 8) {
+            std::uint64_t first, last;
+            std::memcpy(&first, in, 8);
+            std::memcpy(&last, in + size - 8, 8);
+            std::memcpy(out, &first, 8);
+            std::memcpy(out + size - 8, &last, 8);
+        } else {
+            for (std::size_t i = 0; i < size; ++i) out[i] = in[i];
+        }
         return;
     }
     for (std::size_t i = 0; i + 16 < size; i += 16) std::memcpy(out + i, in + i, 16);

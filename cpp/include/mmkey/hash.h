@@ -41,17 +41,6 @@ struct Message {
 /// `threads` is the most that may work on it; 1 stays on the calling thread.
 void digest_many(Algorithm algorithm, std::span<const Message> messages, std::span<Digest> out, unsigned threads = 1);
 
-/// A chain of digests, K_i = H(prefix_i || K_(i-1)), with K_(-1) = `parent`.
-struct Chain {
-    Bytes prefixes;                        ///< prefix_0, prefix_1, ... end to end
-    std::span<const std::uint32_t> sizes;  ///< bytes of each prefix
-    Digest parent;
-    Digest* out;  ///< sizes.size() digests
-};
-
-/// Several chains side by side. Whatever of a link does not depend on its parent may run in SIMD lanes over many links.
-void digest_chains(Algorithm algorithm, std::span<const Chain> chains);
-
 /// Streaming SHA-256. One object is one message; objects are independent, a single one is not locked.
 class Sha256 {
   public:

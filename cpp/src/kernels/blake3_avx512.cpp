@@ -1,3 +1,4 @@
+#include "blake3_half.h"
 #include "constants.h"
 #include "kernels.h"
 #include "lanes.h"

@@ -26,6 +26,23 @@ constexpr size_t chain_offsets = 33;
 using ChainLinks = void(const ChainLink* const* links, size_t count, const uint8_t* const* parents,
                         uint8_t* const* out);
 
+/// So many links of one chain at a time where leading blocks are hashed beside the chain.
+constexpr size_t stretch = 8;
+
+/// The digests of `stretch` links of one chain, and in the time that each waits for its parent, one leading block of each of
+/// as many links to come.
+struct Ahead {
+    const ChainLink* links;
+    const uint8_t* parent;       // of the first
+    uint8_t* out;                // 32 bytes a link
+    ChainLink* ahead;            // whose states change
+    const uint8_t* in[stretch];  // their blocks
+    uint32_t flags[stretch];     // BLAKE3's, of those blocks
+    bool more;                   // begin with the links' states, not with the initial one
+};
+
+using ChainAhead = void(const Ahead* job);
+
 // ---- SHA-256 ----
 
 /// Compresses `count` blocks of 64 bytes into `state`.
@@ -46,6 +63,7 @@ Sha256Lanes sha256_lanes16_avx512;
 
 ChainLinks sha256_chain1_shani;
 ChainLinks sha256_chain2_shani;
+ChainAhead sha256_ahead_avx512;
 
 // ---- BLAKE3 ----
 
@@ -91,6 +109,7 @@ Blake3Output blake3_output_avx512;
 ChainLinks blake3_chain1_sse41;
 ChainLinks blake3_chain1_avx512;
 ChainLinks blake3_chain4_avx512;
+ChainAhead blake3_ahead_avx512;
 
 Blake3Lanes blake3_lanes4_sse41;
 Blake3Lanes blake3_lanes4_neon;

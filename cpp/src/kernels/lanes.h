@@ -3,7 +3,7 @@
 //
 //   V, LANES              a vector: one 32-bit word of each of LANES streams
 //   GATHER(p, j, at)      16 bytes at p[i] + at for i = j, j + 4, j + 8, ...: each in a 128-bit part of its own
-//   SCATTER(p, j, x)      the reverse: part k of x to words 8 * (j + 4 * k) ... of p
+//   SCATTER(p, stride, j, x)   the reverse: part k of x to words stride * (j + 4 * k) ... of p
 //   TRANSPOSE4(a, b, c, d)   of GATHERs with j = 0, 1, 2, 3 makes the vectors of four successive words, and back again
 //
 // 128-bit inserts from memory and unpacks within the parts: cheaper than whole-register loads and cross-part shuffles.
@@ -70,14 +70,14 @@
         TRANSPOSE4(s[4], s[5], s[6], s[7]);                                                              \
     } while (0)
 
-#define STORE_STATES(p, s)                  \
-    do {                                    \
-        TRANSPOSE4(s[0], s[1], s[2], s[3]); \
-        TRANSPOSE4(s[4], s[5], s[6], s[7]); \
-        for (int j = 0; j < 4; ++j) {       \
-            SCATTER(p, j, s[j]);            \
-            SCATTER((p) + 4, j, s[j + 4]);  \
-        }                                   \
+#define STORE_STATES(p, s, stride)                 \
+    do {                                           \
+        TRANSPOSE4(s[0], s[1], s[2], s[3]);        \
+        TRANSPOSE4(s[4], s[5], s[6], s[7]);        \
+        for (size_t j = 0; j < 4; ++j) {           \
+            SCATTER(p, stride, j, s[j]);           \
+            SCATTER((p) + 4, stride, j, s[j + 4]); \
+        }                                          \
     } while (0)
 
 #endif

@@ -16,4 +16,4 @@
 #define UNPACKLO64(a, b) vreinterpretq_u32_u64(vzip1q_u64(vreinterpretq_u64_u32(a), vreinterpretq_u64_u32(b)))
 #define UNPACKHI64(a, b) vreinterpretq_u32_u64(vzip2q_u64(vreinterpretq_u64_u32(a), vreinterpretq_u64_u32(b)))
 #define GATHER(p, j, at) vreinterpretq_u32_u8(vld1q_u8((p)[j] + (at)))
-#define SCATTER(p, j, x) vst1q_u32((p) + 8 * (j), x)
+#define SCATTER(p, stride, j, x) vst1q_u32((p) + (stride) * (j), x)

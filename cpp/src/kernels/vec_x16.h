@@ -23,10 +23,10 @@
                                                              LOAD128((p)[(j) + 4] + (at)), 1),               \
                                           LOAD128((p)[(j) + 8] + (at)), 2),                                  \
                        LOAD128((p)[(j) + 12] + (at)), 3)
-#define SCATTER(p, j, x)                                                 \
+#define SCATTER(p, stride, j, x)                                                 \
     do {                                                                 \
-        STORE128((p) + 8 * (j), _mm512_castsi512_si128(x));              \
-        STORE128((p) + 8 * ((j) + 4), _mm512_extracti32x4_epi32(x, 1));  \
-        STORE128((p) + 8 * ((j) + 8), _mm512_extracti32x4_epi32(x, 2));  \
-        STORE128((p) + 8 * ((j) + 12), _mm512_extracti32x4_epi32(x, 3)); \
+        STORE128((p) + (stride) * (j), _mm512_castsi512_si128(x));              \
+        STORE128((p) + (stride) * ((j) + 4), _mm512_extracti32x4_epi32(x, 1));  \
+        STORE128((p) + (stride) * ((j) + 8), _mm512_extracti32x4_epi32(x, 2));  \
+        STORE128((p) + (stride) * ((j) + 12), _mm512_extracti32x4_epi32(x, 3)); \
     } while (0)

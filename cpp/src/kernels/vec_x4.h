@@ -17,4 +17,4 @@
 #define UNPACKLO64(a, b) _mm_unpacklo_epi64(a, b)
 #define UNPACKHI64(a, b) _mm_unpackhi_epi64(a, b)
 #define GATHER(p, j, at) LOAD128((p)[j] + (at))
-#define SCATTER(p, j, x) STORE128((p) + 8 * (j), x)
+#define SCATTER(p, stride, j, x) STORE128((p) + (stride) * (j), x)

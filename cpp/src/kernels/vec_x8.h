@@ -16,10 +16,10 @@
 #define BYTESWAP(x) _mm256_shuffle_epi8(x, _mm256_broadcastsi128_si256(MMKEY_BIG_ENDIAN))
 #define GATHER(p, j, at) \
     _mm256_inserti128_si256(_mm256_castsi128_si256(LOAD128((p)[j] + (at))), LOAD128((p)[(j) + 4] + (at)), 1)
-#define SCATTER(p, j, x)                                               \
+#define SCATTER(p, stride, j, x)                                               \
     do {                                                               \
-        STORE128((p) + 8 * (j), _mm256_castsi256_si128(x));            \
-        STORE128((p) + 8 * ((j) + 4), _mm256_extracti128_si256(x, 1)); \
+        STORE128((p) + (stride) * (j), _mm256_castsi256_si128(x));            \
+        STORE128((p) + (stride) * ((j) + 4), _mm256_extracti128_si256(x, 1)); \
     } while (0)
 
 #ifdef __AVX512VL__
