@@ -45,25 +45,33 @@ class BlockWriter {
                                     closing_);
     }
 
+    /// Adds full blocks without media until the chain is full or `blocks` are added; gives how many.
+    std::size_t add_text(Chains& chains, std::size_t chain, const std::uint32_t* ids, std::size_t blocks) const {
+        // Copies of what the loop needs: a store of bytes may change any member, for all that the compiler knows.
+        const std::size_t opening = opening_size_, closing = closing_size_, size = block_size_;
+        const std::size_t bytes = opening + 4 * size + closing;
+        blocks = std::min(blocks, chains.vacant(chain));
+        std::uint8_t* to = chains.room(chain, blocks * bytes + most_around);
+        for (std::size_t n = 0; n < blocks; ++n, to += bytes, ids += size) {
+            std::memcpy(to, opening_, sizeof opening_);
+            copy_ids(to + opening, ids, size);
+            std::uint8_t* const end = to + opening + 4 * size;
+            std::memcpy(end, closing_, 16);
+            if (closing > 16) std::memcpy(end + 16, closing_ + 16, sizeof closing_ - 16);
+        }
+        chains.add(chain, bytes, blocks);
+        return blocks;
+    }
+
     /// The block of `ids` at positions [begin, begin + ids.size()). `parts`: what overlaps it, ascending; `look` gives a
     /// part's span and place.
     template <typename Parts, typename Look>
-    void add_to(Chains& chains, std::size_t chain, std::span<const std::uint32_t> ids, std::uint64_t begin,
-                const Parts& parts, Look&& look) const {
+    void add_block(Chains& chains, std::size_t chain, std::span<const std::uint32_t> ids, std::uint64_t begin,
+                   const Parts& parts, Look&& look) const {
         std::uint8_t* const start = chains.room(chain, ids.size_bytes() + parts.size() * most_span + most_around);
-        std::uint8_t* to = start;
-        if (ids.size() == block_size_) {
-            std::memcpy(to, opening_, sizeof opening_);
-            to = write_ids(to + opening_size_, ids);
-        } else {
-            to = write_ids(write_tokens_head(write_head(to, Major::array, 4), ids.size()), ids);
-        }
-        if (parts.empty() && ids.size() == block_size_) {
-            std::memcpy(to, closing_, 16);
-            if (closing_size_ > 16) std::memcpy(to + 16, closing_ + 16, sizeof closing_ - 16);
-            return chains.add(chain, std::size_t(to + closing_size_ - start));
-        }
-        to = write_head(to, Major::array, parts.size());
+        std::uint8_t* to = write_tokens_head(write_head(start, Major::array, 4), ids.size());
+        copy_ids(to, ids.data(), ids.size());
+        to = write_head(to + ids.size_bytes(), Major::array, parts.size());
         for (const auto& part : parts) {
             const auto& [span, place] = look(part);
             const std::uint64_t from = std::max(begin, span.offset);
@@ -76,7 +84,7 @@ class BlockWriter {
             to = write_head(to, Major::uint, until - from);
         }
         to = write_parent_head(to, std::size_t(to - start));
-        chains.add(chain, std::size_t(to - start));
+        chains.add(chain, std::size_t(to - start), 1);
     }
 
   private:
@@ -87,12 +95,11 @@ class BlockWriter {
         return write_head(to, Major::bytes, sizeof(Digest));
     }
 
-    static std::uint8_t* write_ids(std::uint8_t* to, std::span<const std::uint32_t> ids) noexcept {
-        const std::uint32_t* id = ids.data();
-        std::size_t left = ids.size();
-        for (; left >= 4; left -= 4, id += 4, to += 16) std::memcpy(to, id, 16);  // blocks are short: a call costs more
-        std::memcpy(to, id, 4 * left);
-        return to + 4 * left;
+    /// Without a call, which would cost more: blocks are short.
+    static void copy_ids(std::uint8_t* to, const std::uint32_t* ids, std::size_t count) noexcept {
+        for (; count >= 16; count -= 16, ids += 16, to += 64) std::memcpy(to, ids, 64);
+        for (; count >= 4; count -= 4, ids += 4, to += 16) std::memcpy(to, ids, 16);
+        std::memcpy(to, ids, 4 * count);
     }
 
     std::size_t block_size_, opening_size_, closing_size_;
@@ -140,12 +147,19 @@ class Walk {
         const auto look = [&](const Span& span) {
             return std::pair<const Span&, const Digest&>(span, prepared_->identities.places[span.item]);
         };
-        for (; !finished() && !chains.full(chain); ++next_) {
+        while (!finished() && chains.vacant(chain) != 0) {
             const std::size_t begin = next_ * size;
             const std::size_t length = std::min(size, ids.size() - begin);
             const auto parts =
                 overlapping(first_, prepared_->normal.spans.end(), begin, begin + length, std::identity());
-            writer_.add_to(chains, chain, ids.subspan(begin, length), begin, parts, look);
+            if (parts.empty() && length == size) {
+                const std::uint64_t until =
+                    first_ == prepared_->normal.spans.end() ? ids.size() : std::min(first_->offset, ids.size());
+                next_ += writer_.add_text(chains, chain, &ids[begin], (until - begin) / size);
+            } else {
+                writer_.add_block(chains, chain, ids.subspan(begin, length), begin, parts, look);
+                ++next_;
+            }
         }
     }
 
@@ -233,20 +247,26 @@ std::size_t BlockChain::feed(std::span<const std::uint32_t> ids) {
     Chains chains(seed_.algorithm);
     chains.begin(parent_, keys_.data() + before);
     auto first = ahead_.begin();
-    for (std::size_t block = before; block < keys_.size(); ++block) {
+    for (std::size_t block = before; block < keys_.size();) {
         const std::uint64_t begin = block * seed_.block_size;
-        const std::size_t taken = std::size_t(seed_.block_size) - tail_.size();
         const auto parts = overlapping(first, ahead_.end(), begin, begin + seed_.block_size, span_of);
-        if (tail_.empty()) {
-            writer.add_to(chains, 0, ids.first(taken), begin, parts, look);
-        } else {
+        const std::size_t taken = std::size_t(seed_.block_size) - tail_.size();
+        std::size_t added = 1;
+        if (!tail_.empty()) {
             tail_.insert(tail_.end(), ids.begin(), ids.begin() + std::ptrdiff_t(taken));
-            writer.add_to(chains, 0, tail_, begin, parts, look);
+            writer.add_block(chains, 0, tail_, begin, parts, look);
             tail_.clear();
+        } else if (!parts.empty()) {
+            writer.add_block(chains, 0, ids.first(taken), begin, parts, look);
+        } else {
+            const std::size_t text = first == ahead_.end() ? keys_.size() : first->span.offset / seed_.block_size;
+            added = writer.add_text(chains, 0, ids.data(), std::min(text, keys_.size()) - block);
         }
-        ids = ids.subspan(taken);
-        size_ += taken;
-        if (chains.full(0)) chains.step();
+        const std::size_t fed = taken + (added - 1) * seed_.block_size;
+        ids = ids.subspan(fed);
+        size_ += fed;
+        block += added;
+        if (chains.vacant(0) == 0) chains.step();
     }
     chains.finish(0);
     if (fresh != 0) parent_ = keys_.back();

@@ -46,7 +46,7 @@ struct Stretch {
 /// Up to four chains, side by side. Whatever of a link is free of its parent runs in lanes over many links, and of a single
 /// chain also in the time in which the links before wait for theirs.
 ///
-/// In turn: begin chains; then, for each, `room` and `add` until it is `full` or ends; `step`; and so on; `finish` it.
+/// In turn: begin chains; then, for each, `room` and `add` until no place is vacant or it ends; `step`; and so on; `finish` it.
 class Chains {
   public:
     static constexpr std::size_t most = 4;
@@ -65,15 +65,18 @@ class Chains {
         return next.text + next.used;
     }
 
-    /// The prefix written there has `bytes` bytes. The chain is not `full`.
-    void add(std::size_t chain, std::size_t bytes) noexcept {
+    /// `count` prefixes of `bytes` bytes each were written there, one behind the other. The chain has as many vacant places.
+    void add(std::size_t chain, std::size_t bytes, std::size_t count) noexcept {
         Stretch& next = *runs_[chain].next;
-        next.begin[next.count] = next.used;
-        next.bytes[next.count++] = bytes;
-        next.used += bytes;
+        for (; count != 0; --count) {
+            next.begin[next.count] = next.used;
+            next.bytes[next.count++] = bytes;
+            next.used += bytes;
+        }
     }
 
-    bool full(std::size_t chain) const noexcept { return runs_[chain].next->count == kernel::stretch; }
+    /// How many links may be added before the next `step`.
+    std::size_t vacant(std::size_t chain) const noexcept { return kernel::stretch - runs_[chain].next->count; }
 
     /// Takes what was added under way.
     void step();

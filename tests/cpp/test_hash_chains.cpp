@@ -40,9 +40,9 @@ struct Links {
 
     /// Adds links until the chain is full or ends.
     void add_to(Chains& chains, std::size_t number) {
-        for (; !finished() && !chains.full(number); ++done) {
+        for (; !finished() && chains.vacant(number) != 0; ++done) {
             std::memcpy(chains.room(number, sizes[done]), prefixes.data() + at, sizes[done]);
-            chains.add(number, sizes[done]);
+            chains.add(number, sizes[done], 1);
             at += sizes[done];
         }
     }
