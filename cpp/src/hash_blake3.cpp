@@ -60,22 +60,22 @@ void Blake3::push(const std::uint32_t value[8], std::uint64_t chunks_before) noe
 }
 
 void Blake3::absorb(Bytes data) noexcept {
-    const auto compress = dispatch().blake3.compress;
-    const auto flags = [&] { return flags_ | (blocks_ == 0 ? kernel::chunk_start : 0); };
+    const auto stream = [&](const std::uint8_t* blocks, std::size_t count) {
+        dispatch().blake3.stream(cv_, blocks, count, chunk_, flags_, blocks_ == 0 ? kernel::chunk_start : 0);
+        blocks_ = static_cast<std::uint8_t>(blocks_ + count);
+    };
     if (buffered_ != 0) {
         const std::size_t n = std::min(block_size - buffered_, data.size());
         std::memcpy(buffer_ + buffered_, data.data(), n);
         buffered_ = static_cast<std::uint8_t>(buffered_ + n);
         data = data.subspan(n);
         if (data.empty()) return;
-        compress(cv_, buffer_, chunk_, block_size, flags());
-        ++blocks_;
+        stream(buffer_, 1);
         buffered_ = 0;
     }
-    for (; data.size() > block_size; data = data.subspan(block_size)) {
-        compress(cv_, data.data(), chunk_, block_size, flags());
-        ++blocks_;
-    }
+    const std::size_t whole = data.empty() ? 0 : (data.size() - 1) / block_size;  // the last block waits: it may be the end
+    if (whole != 0) stream(data.data(), whole);
+    data = data.subspan(whole * block_size);
     std::memcpy(buffer_, data.data(), data.size());
     buffered_ = static_cast<std::uint8_t>(data.size());
 }

@@ -58,8 +58,7 @@ struct Leading {
             const auto* row = pick(kernels.lanes, count - done);
             if (!row) {
                 std::memcpy(link[done]->state, kernel::iv, sizeof kernel::iv);
-                for (std::size_t b = 0; b < blocks; ++b)
-                    kernels.compress(link[done]->state, in[done] + 64 * b, 0, 64, b == 0 ? kernel::chunk_start : 0);
+                kernels.stream(link[done]->state, in[done], blocks, 0, 0, kernel::chunk_start);
                 ++done;
                 continue;
             }

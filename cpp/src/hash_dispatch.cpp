@@ -75,6 +75,7 @@ const Blake3Row blake3_rows[] = {
     {"avx512",
      has_avx512,
      {blake3_compress_avx512,
+      blake3_stream_avx512,
       blake3_output_avx512,
       {{{4, 2, blake3_chain4_avx512}, {1, 1, blake3_chain1_avx512}}},
       {{{16, 9, blake3_lanes16_avx512}, {8, 5, blake3_lanes8_avx512}, {4, 2, blake3_lanes4_avx512}}},
@@ -82,19 +83,20 @@ const Blake3Row blake3_rows[] = {
     {"avx2",
      has_avx2,
      {blake3_compress_sse41,
+      blake3_stream_sse41,
       blake3_output_sse41,
       {{{1, 1, blake3_chain1_sse41}}},
       {{{8, 5, blake3_lanes8_avx2}, {4, 3, blake3_lanes4_sse41}}}}},
     {"sse41",
      has_sse41,
-     {blake3_compress_sse41, blake3_output_sse41, {{{1, 1, blake3_chain1_sse41}}}, {{{4, 3, blake3_lanes4_sse41}}}}},
+     {blake3_compress_sse41, blake3_stream_sse41, blake3_output_sse41, {{{1, 1, blake3_chain1_sse41}}}, {{{4, 3, blake3_lanes4_sse41}}}}},
 #endif
 #ifdef MMKEY_ARM_KERNELS
     {"neon",
      [](const CpuFeatures& cpu) { return cpu.neon; },
-     {blake3_compress_portable, blake3_output_portable, {}, {{{4, 3, blake3_lanes4_neon}}}}},
+     {blake3_compress_portable, blake3_stream_portable, blake3_output_portable, {}, {{{4, 3, blake3_lanes4_neon}}}}},
 #endif
-    {"portable", always, {blake3_compress_portable, blake3_output_portable, {}, {}}},
+    {"portable", always, {blake3_compress_portable, blake3_stream_portable, blake3_output_portable, {}, {}}},
 };
 
 const PixelsRow pixels_rows[] = {
@@ -270,6 +272,10 @@ bool right(const Blake3Kernels& kernels) {
         kernels.output(cv, messages.in[i] + 128, 0, 1, chunk_end | root, out);
         kernels.compress(cv, messages.in[i] + 128, 0, 1, chunk_end | root);
         if (wrong(cv, i) || std::memcmp(cv, out, sizeof cv) != 0) return false;
+        std::memcpy(cv, iv, sizeof cv);
+        kernels.stream(cv, messages.in[i], 2, 0, 0, chunk_start);
+        kernels.compress(cv, messages.in[i] + 128, 0, 1, chunk_end | root);
+        if (wrong(cv, i)) return false;
     }
     const std::uint64_t counter[max_lanes] = {};
     std::uint32_t length[max_lanes], flags[max_lanes];

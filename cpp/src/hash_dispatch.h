@@ -58,6 +58,7 @@ struct Sha256Serial {
 
 struct Blake3Kernels {
     kernel::Blake3Compress* compress;
+    kernel::Blake3Stream* stream;
     kernel::Blake3Output* output;
     LaneRows<kernel::ChainLinks> chains;
     LaneRows<kernel::Blake3Lanes> lanes;

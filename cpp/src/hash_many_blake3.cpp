@@ -57,11 +57,10 @@ class Waiting {
                 row->run(&batch);
             } else {
                 std::memcpy(out[0], kernel::iv, sizeof kernel::iv);
-                for (std::size_t b = 0; b < blocks; ++b) {
-                    const bool last = b + 1 == blocks;
-                    kernels.compress(out[0], in_[done] + 64 * b, 0, last ? length_[done] : 64,
-                                     (b == 0 ? kernel::chunk_start : 0) | (last ? ends : 0));
-                }
+                const std::size_t lead = blocks - 1;
+                if (lead != 0) kernels.stream(out[0], in_[done], lead, 0, 0, kernel::chunk_start);
+                kernels.compress(out[0], in_[done] + 64 * lead, 0, length_[done],
+                                 ends | (lead == 0 ? kernel::chunk_start : 0));
             }
             for (std::size_t i = 0; i < busy; ++i) std::memcpy(out_[done + i]->data(), out[i], sizeof *out);
             done += busy;

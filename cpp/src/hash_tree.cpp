@@ -53,9 +53,9 @@ void hash_lanes(const TreeMode& mode, const std::uint8_t* in, std::size_t stride
         std::uint32_t cv[8];
         std::memcpy(cv, mode.key, sizeof cv);
         const std::uint8_t* from = step != 0 && counter == 0 && mode.first_chunk ? mode.first_chunk : in;
-        for (std::size_t i = 0; i < blocks; ++i)
-            kernels.compress(cv, from + 64 * i, counter, 64,
-                             flags | (i == 0 ? first : 0) | (i + 1 == blocks ? last[0] : 0));
+        const std::size_t lead = blocks - 1;
+        if (lead != 0) kernels.stream(cv, from, lead, counter, flags, first);
+        kernels.compress(cv, from + 64 * lead, counter, 64, flags | (lead == 0 ? first : 0) | last[0]);
         std::memcpy(out, cv, sizeof cv);
     }
 }
@@ -119,19 +119,15 @@ Node parent_node(const TreeMode& mode, const std::uint32_t left[8], const std::u
 }
 
 Node chunk_node(const TreeMode& mode, const std::uint8_t* data, std::size_t size, std::uint64_t counter) {
-    const auto compress = dispatch().blake3.compress;
+    const std::size_t whole = size == 0 ? 0 : (size - 1) / 64, rest = size - 64 * whole;
     Node node;
     std::memcpy(node.cv, mode.key, sizeof node.cv);
     node.counter = counter;
-    node.flags = mode.flags | chunk_start;
-    for (; size > 64; size -= 64, data += 64) {
-        compress(node.cv, data, counter, 64, node.flags);
-        node.flags = mode.flags;
-    }
-    node.flags |= chunk_end;
-    node.length = static_cast<std::uint32_t>(size);
+    node.flags = mode.flags | chunk_end | (whole == 0 ? chunk_start : 0);
+    node.length = static_cast<std::uint32_t>(rest);
+    if (whole != 0) dispatch().blake3.stream(node.cv, data, whole, counter, mode.flags, chunk_start);
     std::memset(node.block, 0, sizeof node.block);
-    if (size != 0) std::memcpy(node.block, data, size);
+    if (rest != 0) std::memcpy(node.block, data + 64 * whole, rest);
     return node;
 }
 

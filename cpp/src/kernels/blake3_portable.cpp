@@ -53,6 +53,12 @@ void blake3_compress_portable(uint32_t cv[8], const uint8_t* block, uint64_t cou
     for (int i = 0; i < 8; ++i) cv[i] = v[i] ^ v[i + 8];
 }
 
+void blake3_stream_portable(uint32_t cv[8], const uint8_t* blocks, size_t count, uint64_t counter, uint32_t flags,
+                            uint32_t first_flags) {
+    for (; count != 0; --count, blocks += 64, first_flags = 0)
+        blake3_compress_portable(cv, blocks, counter, 64, flags | first_flags);
+}
+
 void blake3_output_portable(const uint32_t cv[8], const uint8_t* block, uint64_t counter, uint32_t length,
                             uint32_t flags, uint8_t out[64]) {
     uint32_t v[16];

@@ -78,6 +78,10 @@ constexpr uint32_t derive_key_material = 1 << 6;
 /// One compression; the new chaining value replaces the old one.
 using Blake3Compress = void(uint32_t cv[8], const uint8_t* block, uint64_t counter, uint32_t length, uint32_t flags);
 
+/// Compresses `count` blocks of 64 bytes of one chunk into `cv`: `flags` for each, `first_flags` more for the first.
+using Blake3Stream = void(uint32_t cv[8], const uint8_t* blocks, size_t count, uint64_t counter, uint32_t flags,
+                          uint32_t first_flags);
+
 /// One compression, all 64 bytes of its output.
 using Blake3Output = void(const uint32_t cv[8], const uint8_t* block, uint64_t counter, uint32_t length, uint32_t flags,
                           uint8_t out[64]);
@@ -101,6 +105,10 @@ using Blake3Lanes = void(const Blake3Batch* batch);
 Blake3Compress blake3_compress_portable;
 Blake3Compress blake3_compress_sse41;
 Blake3Compress blake3_compress_avx512;
+
+Blake3Stream blake3_stream_portable;
+Blake3Stream blake3_stream_sse41;
+Blake3Stream blake3_stream_avx512;
 
 Blake3Output blake3_output_portable;
 Blake3Output blake3_output_sse41;
