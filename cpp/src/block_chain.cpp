@@ -183,7 +183,7 @@ void block_keys_many(std::span<const BlockKeys> wanted) {
     Chains chains(algorithm);
     std::vector<Walk> walks;  // of each chain under way
     for (auto next = wanted.begin(); next != wanted.end() || !walks.empty();) {
-        for (; walks.size() < Chains::most && next != wanted.end(); ++next) {
+        for (; walks.size() < chains.best() && next != wanted.end(); ++next) {
             if (next->out.empty()) continue;
             walks.emplace_back(*next);
             chains.begin(next->prepared->seed.root, next->out.data());

@@ -137,6 +137,15 @@ void link_by_link(Algorithm algorithm, const ChainLink* links, std::size_t count
 
 /// All of the links but their states.
 void Stretch::make_links(Algorithm algorithm) noexcept {
+    if (count == kernel::stretch && each == all_led) {
+        const std::size_t rest = each % 64;
+        const std::uint8_t* end = text;
+        for (ChainLink& link : links) {
+            end += each;
+            copy_short(link.tail, end - rest, rest);
+        }
+        return;
+    }
     for (std::size_t n = 0; n < count; ++n) {
         const std::size_t rest = bytes[n] % 64;
         const std::uint8_t* const tail = text + begin[n] + bytes[n] - rest;
@@ -150,12 +159,7 @@ void Stretch::make_links(Algorithm algorithm) noexcept {
         kind[n] = bytes[n] < 64 ? lone : led;
         finish_link(algorithm, links[n], tail, rest, bytes[n]);
     }
-}
-
-bool Stretch::full_of_led() const noexcept {
-    bool all = count == kernel::stretch;
-    for (std::size_t n = 0; n < count; ++n) all &= kind[n] == led;
-    return all;
+    all_led = each != 0 && count == kernel::stretch && each_is(led) ? each : nothing;
 }
 
 Chains::Chains(Algorithm algorithm)
@@ -163,6 +167,11 @@ Chains::Chains(Algorithm algorithm)
       ahead_(algorithm == Algorithm::sha256 ? dispatch().sha256.ahead : dispatch().blake3.ahead) {
     Stretch* stretch = stretches_;
     for (Run& run : runs_) run.now = stretch++, run.ready = stretch++, run.next = stretch++;
+}
+
+std::size_t Chains::best() const noexcept {
+    const auto& rows = algorithm_ == Algorithm::sha256 ? dispatch().sha256.chains : dispatch().blake3.chains;
+    return ahead_ && widest(rows) < most ? 1 : most;  // two SHA-256 chains: measured, benchmarks/README.md
 }
 
 void Chains::begin(const Digest& parent, Digest* out) {
@@ -221,12 +230,17 @@ bool Chains::hash_ahead(Run& run) {
         return true;
     }
     kernel::Ahead job;
-    job.more = false;
-    for (std::size_t n = 0; n < kernel::stretch; ++n) {
-        const std::size_t last = ready.bytes[n] / 64 - 1;
-        job.more |= last != 0;
-        job.in[n] = ready.prefix(n).data() + 64 * last;
-        job.flags[n] = last == 0 ? kernel::chunk_start : 0;
+    if (ready.each / 64 == 1) {
+        job.more = false;
+        for (std::size_t n = 0; n < kernel::stretch; ++n)
+            job.in[n] = ready.text + n * ready.each, job.flags[n] = kernel::chunk_start;
+    } else {
+        job.more = true;  // leading blocks than the last ones
+        for (std::size_t n = 0; n < kernel::stretch; ++n) {
+            const std::size_t last = ready.bytes[n] / 64 - 1;
+            job.in[n] = ready.prefix(n).data() + 64 * last;
+            job.flags[n] = last == 0 ? kernel::chunk_start : 0;
+        }
     }
     if (job.more) {
         for (ChainLink& link : ready.links) std::memcpy(link.state, kernel::iv, sizeof kernel::iv);

@@ -25,9 +25,11 @@ struct Stretch {
     std::size_t begin[kernel::stretch];  // of each prefix in `text`
     std::size_t bytes[kernel::stretch];
     std::size_t count = 0;
+    std::size_t each = 0;  // the size of all of them, 0 where they differ
     // What was made of a link, but for the bytes of its prefix, holds for the next one at its place if that has the same size.
     std::size_t made_for[kernel::stretch];  // bytes of a prefix, or `nothing`
     Kind kind[kernel::stretch];
+    std::size_t all_led = nothing;  // `each`, when the links were last made and all were of that kind
     std::size_t used = 0;
     std::size_t capacity = sizeof own;
     std::uint8_t* text = own;
@@ -40,7 +42,10 @@ struct Stretch {
     void clear() noexcept { count = used = 0; }
     std::span<const std::uint8_t> prefix(std::size_t n) const noexcept { return {text + begin[n], bytes[n]}; }
     void make_links(Algorithm algorithm) noexcept;
-    bool full_of_led() const noexcept;
+    bool full_of_led() const noexcept { return count == kernel::stretch && (all_led == each || each_is(led)); }
+
+  private:
+    bool each_is(Kind one) const noexcept { return std::ranges::count(kind, one) == kernel::stretch; }
 };
 
 /// Up to four chains, side by side. Whatever of a link is free of its parent runs in lanes over many links, and of a single
@@ -55,6 +60,9 @@ class Chains {
 
     std::size_t size() const noexcept { return count_; }
 
+    /// How many chains are faster side by side than one after the other: 1 or `most`.
+    std::size_t best() const noexcept;
+
     /// One more chain, numbered size(): its first parent, and where its digests go in the order of its links.
     void begin(const Digest& parent, Digest* out);
 
@@ -68,6 +76,7 @@ class Chains {
     /// `count` prefixes of `bytes` bytes each were written there, one behind the other. The chain has as many vacant places.
     void add(std::size_t chain, std::size_t bytes, std::size_t count) noexcept {
         Stretch& next = *runs_[chain].next;
+        next.each = next.count == 0 || next.each == bytes ? bytes : 0;
         for (; count != 0; --count) {
             next.begin[next.count] = next.used;
             next.bytes[next.count++] = bytes;
