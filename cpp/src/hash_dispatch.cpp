@@ -59,10 +59,11 @@ const ManyRow many_rows[] = {
     {"avx512",
      [](const CpuFeatures& cpu) { return cpu.avx512 && cpu.shani; },
      {{{{16, 11, sha256_lanes16_avx512}, {8, 6, sha256_lanes8_avx512}, {2, 2, sha256_lanes2_shani}}},
+      sha256_digests16_avx512,
       sha256_ahead_avx512}},
-    {"avx512", has_avx512, {{{{16, 7, sha256_lanes16_avx512}, {8, 2, sha256_lanes8_avx512}}}}},
+    {"avx512", has_avx512, {{{{16, 7, sha256_lanes16_avx512}, {8, 2, sha256_lanes8_avx512}}}, sha256_digests16_avx512}},
     {"shani", has_shani, {{{{2, 2, sha256_lanes2_shani}}}}},
-    {"avx2", has_avx2, {{{{8, 3, sha256_lanes8_avx2}}}}},
+    {"avx2", has_avx2, {{{{8, 3, sha256_lanes8_avx2}}}, sha256_digests8_avx2}},
 #endif
 #ifdef MMKEY_ARM_KERNELS
     {"armsha2", has_armsha2, {{{{2, 2, sha256_lanes2_armsha2}}}}},
@@ -254,6 +255,12 @@ bool right(const Sha256Many& many) {
         for (std::size_t i = 0; i < row.width; ++i)
             if (state[i][0] != sha256_answers[i]) return false;
     }
+    if (many.digests) {
+        std::uint32_t out[max_lanes][8];
+        many.digests(out, messages.in, answer_blocks);
+        for (std::size_t i = 0; i < widest(many.lanes); ++i)
+            if (big_endian(out[i]) != sha256_answers[i]) return false;
+    }
     return right(many.ahead, sha256_ahead_answers, Algorithm::sha256,
                  [](std::uint32_t state[8], const std::uint8_t* block, std::uint32_t) {
                      sha256_stream_portable(state, block, 1);
@@ -345,6 +352,7 @@ Dispatch select_kernels(std::string_view forced) {
     table.sha256.chains = serial.chains;
     const Sha256Many& many = choose(many_rows, forced, Algorithm::sha256, "many", table.choices).kernels;
     table.sha256.lanes = many.lanes;
+    table.sha256.digests = many.digests;
     table.sha256.ahead = many.ahead;
     table.blake3 = choose(blake3_rows, forced, Algorithm::blake3, "all", table.choices).kernels;
     table.pack_pixels = choose(pixels_rows, forced, Algorithm::sha256, "pixels", table.choices).kernels;

@@ -41,12 +41,14 @@ struct Sha256Kernels {
     kernel::Sha256Stream* stream;
     LaneRows<kernel::ChainLinks> chains;  // lanes are chains; without a row, link by link
     LaneRows<kernel::Sha256Lanes> lanes;
-    kernel::ChainAhead* ahead;  // or nullptr
+    kernel::Sha256Digests* digests;  // of the widest row, or nullptr
+    kernel::ChainAhead* ahead;       // or nullptr
 };
 
 /// What serves many messages.
 struct Sha256Many {
     LaneRows<kernel::Sha256Lanes> lanes;
+    kernel::Sha256Digests* digests = nullptr;
     kernel::ChainAhead* ahead = nullptr;
 };
 

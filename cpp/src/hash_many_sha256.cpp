@@ -84,7 +84,7 @@ class Scheduler {
 
     /// Digests the next messages if they fill the lanes and are short and alike: nothing then needs keeping track of.
     bool short_group(const Sha256Kernels& kernels, std::size_t width) {
-        if (width == 1 || order_.size() - begun_ < width) return false;
+        if (!kernels.digests || order_.size() - begun_ < width) return false;
         const std::span<const std::uint32_t> group = order_.subspan(begun_, width);
         const auto blocks_of = [&](std::uint32_t i) { return (size_of(messages_[i]) + 9 + 63) / 64; };
         const std::size_t blocks = blocks_of(group[0]);
@@ -107,10 +107,9 @@ class Scheduler {
             const std::uint64_t bits = __builtin_bswap64(8 * size);
             std::memcpy(room + 64 * blocks - 8, &bits, 8);
             in[n] = room;
-            std::memcpy(state_[n], kernel::iv, sizeof kernel::iv);
         }
-        kernels.lanes[0].run(state_, in, blocks);
-        for (std::size_t n = 0; n < width; ++n) store_state(state_[n], out_[group[n]].data());
+        kernels.digests(state_, in, blocks);
+        for (std::size_t n = 0; n < width; ++n) std::memcpy(out_[group[n]].data(), state_[n], sizeof(Digest));
         begun_ += width;
         return true;
     }

@@ -51,6 +51,9 @@ using Sha256Stream = void(uint32_t state[8], const uint8_t* blocks, size_t count
 /// `count` blocks in each of several streams: the blocks of stream i start at in[i].
 using Sha256Lanes = void(uint32_t (*state)[8], const uint8_t* const* in, size_t count);
 
+/// The digests of as many padded messages as there are lanes, `count` blocks each, as bytes.
+using Sha256Digests = void(uint32_t (*out)[8], const uint8_t* const* in, size_t count);
+
 Sha256Stream sha256_stream_portable;
 Sha256Stream sha256_stream_shani;
 Sha256Stream sha256_stream_armsha2;
@@ -60,6 +63,10 @@ Sha256Lanes sha256_lanes2_armsha2;
 Sha256Lanes sha256_lanes8_avx2;
 Sha256Lanes sha256_lanes8_avx512;
 Sha256Lanes sha256_lanes16_avx512;
+
+Sha256Digests sha256_digests8_avx2;
+Sha256Digests sha256_digests8_avx512;
+Sha256Digests sha256_digests16_avx512;
 
 ChainLinks sha256_chain1_shani;
 ChainLinks sha256_chain2_shani;

@@ -4,7 +4,7 @@
 
 namespace mmkey::kernel {
 
-#define FUNCTION sha256_lanes8_avx2
+#define FUNCTION(x) sha256_##x##8_avx2
 #include "sha256_lanes.inc"
 
 }  // namespace mmkey::kernel
