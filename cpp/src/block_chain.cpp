@@ -20,8 +20,8 @@ using detail::Chains;
 namespace {
 
 constexpr std::size_t most_head = 9;  // bytes of the head of a value
-constexpr std::size_t most_around =
-    128;  // bytes of a message besides its ids and spans: heads, and a pad of 39 at most
+constexpr std::size_t most_pad = 48;     // bytes, in fact 39
+constexpr std::size_t most_around = 128;  // bytes of a message besides its ids and spans: heads and a pad
 constexpr std::size_t most_span = 2 * most_head + sizeof(Digest) + 3 * most_head;
 
 /// The fewest zero bytes that let the parent begin at an offset o with o mod 64 <= 23, where the head of the pad comes
@@ -69,7 +69,12 @@ class BlockWriter {
     void add_block(Chains& chains, std::size_t chain, std::span<const std::uint32_t> ids, std::uint64_t begin,
                    const Parts& parts, Look&& look) const {
         std::uint8_t* const start = chains.room(chain, ids.size_bytes() + parts.size() * most_span + most_around);
-        std::uint8_t* to = write_tokens_head(write_head(start, Major::array, 4), ids.size());
+        std::uint8_t* to = start + opening_size_;
+        if (ids.size() == block_size_) {
+            std::memcpy(start, opening_, sizeof opening_);
+        } else {
+            to = write_tokens_head(write_head(start, Major::array, 4), ids.size());
+        }
         copy_ids(to, ids.data(), ids.size());
         to = write_head(to + ids.size_bytes(), Major::array, parts.size());
         for (const auto& part : parts) {
@@ -91,8 +96,9 @@ class BlockWriter {
     /// `ahead`: the bytes before it.
     static std::uint8_t* write_parent_head(std::uint8_t* to, std::size_t ahead) noexcept {
         const std::size_t pad = pad_size(ahead);
-        to = std::fill_n(write_head(to, Major::bytes, pad), pad, std::uint8_t(0));
-        return write_head(to, Major::bytes, sizeof(Digest));
+        to = write_head(to, Major::bytes, pad);
+        std::memset(to, 0, most_pad);  // of a constant size: no call
+        return write_head(to + pad, Major::bytes, sizeof(Digest));
     }
 
     /// Without a call, which would cost more: blocks are short.
@@ -104,7 +110,7 @@ class BlockWriter {
 
     std::size_t block_size_, opening_size_, closing_size_;
     std::uint8_t opening_[2 * most_head + 6] = {};  // of a full block, up to its ids
-    std::uint8_t closing_[48] = {};            // of a full block without media, after them
+    std::uint8_t closing_[16 + most_pad] = {};      // of a full block without media, after them
 };
 
 /// What of `spans` overlaps positions [begin, end); drops from `first` what ends before, since blocks only ascend.

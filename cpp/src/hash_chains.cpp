@@ -240,10 +240,10 @@ bool Chains::hash_ahead(Run& run) {
             const std::size_t last = ready.bytes[n] / 64 - 1;
             job.in[n] = ready.prefix(n).data() + 64 * last;
             job.flags[n] = last == 0 ? kernel::chunk_start : 0;
+            if (last == 0) std::memcpy(ready.links[n].state, kernel::iv, sizeof kernel::iv);
         }
     }
     if (job.more) {
-        for (ChainLink& link : ready.links) std::memcpy(link.state, kernel::iv, sizeof kernel::iv);
         LeadingBlocks leading(algorithm_);
         leading.add_all_but(1, ready);
         leading.flush();
