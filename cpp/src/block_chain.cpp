@@ -19,8 +19,8 @@ using detail::Chains;
 
 namespace {
 
-constexpr std::size_t most_head = 9;  // bytes of the head of a value
-constexpr std::size_t most_pad = 48;     // bytes, in fact 39
+constexpr std::size_t most_head = 9;      // bytes of the head of a value
+constexpr std::size_t most_pad = 48;      // bytes, in fact 39
 constexpr std::size_t most_around = 128;  // bytes of a message besides its ids and spans: heads and a pad
 constexpr std::size_t most_span = 2 * most_head + sizeof(Digest) + 3 * most_head;
 
@@ -40,9 +40,8 @@ class BlockWriter {
     explicit BlockWriter(std::size_t block_size) : block_size_(block_size) {
         std::uint8_t* to = write_tokens_head(write_head(opening_, Major::array, 4), block_size);
         opening_size_ = std::size_t(to - opening_);
-        closing_size_ = std::size_t(write_parent_head(write_head(closing_, Major::array, 0),
-                                                      opening_size_ + 4 * block_size + 1) -
-                                    closing_);
+        closing_size_ = std::size_t(
+            write_parent_head(write_head(closing_, Major::array, 0), opening_size_ + 4 * block_size + 1) - closing_);
     }
 
     /// Adds full blocks without media until the chain is full or `blocks` are added; gives how many.

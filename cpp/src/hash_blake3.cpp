@@ -73,7 +73,8 @@ void Blake3::absorb(Bytes data) noexcept {
         stream(buffer_, 1);
         buffered_ = 0;
     }
-    const std::size_t whole = data.empty() ? 0 : (data.size() - 1) / block_size;  // the last block waits: it may be the end
+    const std::size_t whole =
+        data.empty() ? 0 : (data.size() - 1) / block_size;  // the last block waits: it may be the end
     if (whole != 0) stream(data.data(), whole);
     data = data.subspan(whole * block_size);
     std::memcpy(buffer_, data.data(), data.size());

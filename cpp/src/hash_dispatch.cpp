@@ -90,7 +90,11 @@ const Blake3Row blake3_rows[] = {
       {{{8, 5, blake3_lanes8_avx2}, {4, 3, blake3_lanes4_sse41}}}}},
     {"sse41",
      has_sse41,
-     {blake3_compress_sse41, blake3_stream_sse41, blake3_output_sse41, {{{1, 1, blake3_chain1_sse41}}}, {{{4, 3, blake3_lanes4_sse41}}}}},
+     {blake3_compress_sse41,
+      blake3_stream_sse41,
+      blake3_output_sse41,
+      {{{1, 1, blake3_chain1_sse41}}},
+      {{{4, 3, blake3_lanes4_sse41}}}}},
 #endif
 #ifdef MMKEY_ARM_KERNELS
     {"neon",
@@ -224,7 +228,8 @@ bool right(ChainAhead* ahead, const std::uint32_t answers[2], Algorithm algorith
     }
     for (std::size_t n : {std::size_t{0}, stretch}) {
         Ahead job{links + n, digests[n], digests[1 + n], links + n + stretch, {}, {}, n == 0};
-        for (std::size_t i = 0; i < stretch; ++i) job.in[i] = last[stretch - n + i], job.flags[i] = flags[stretch - n + i];
+        for (std::size_t i = 0; i < stretch; ++i)
+            job.in[i] = last[stretch - n + i], job.flags[i] = flags[stretch - n + i];
         ahead(&job);
     }
     return big_endian(digests[stretch]) == answers[0] && big_endian(digests[2 * stretch]) == answers[1];

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cstring>
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -41,7 +41,7 @@ struct Links {
     /// Adds links until the chain is full or ends.
     void add_to(Chains& chains, std::size_t number) {
         for (; !finished() && chains.vacant(number) != 0; ++done) {
-            std::memcpy(chains.room(number, sizes[done]), prefixes.data() + at, sizes[done]);
+            std::copy_n(prefixes.data() + at, sizes[done], chains.room(number, sizes[done]));
             chains.add(number, sizes[done], 1);
             at += sizes[done];
         }

@@ -26,7 +26,7 @@ struct Schedule {
     do {                                                                                                          \
         const int words[4][4] = {{s0, s2, s4, s6}, {s1, s3, s5, s7}, {s8, s10, s12, s14}, {s9, s11, s13, s15}};   \
         for (int half = 0; half < 4; ++half)                                                                      \
-            for (int i = 0; i < 4; ++i) at[round][half][i] = static_cast<uint16_t>(sizeof(V) * words[half][i]);   \
+            for (int i = 0; i < 4; ++i) at[round][half][i] = static_cast<uint16_t>(4 * LANES * words[half][i]);   \
         ++round;                                                                                                  \
     } while (0)
         MMKEY_BLAKE3_ROUNDS(ROUND);
