@@ -160,7 +160,8 @@ class Walk {
             if (parts.empty() && length == size) {
                 const std::uint64_t until =
                     first_ == prepared_->normal.spans.end() ? ids.size() : std::min(first_->offset, ids.size());
-                next_ += writer_.add_text(chains, chain, &ids[begin], (until - begin) / size);
+                const std::size_t blocks = std::min<std::size_t>((until - begin) / size, blocks_ - next_);
+                next_ += writer_.add_text(chains, chain, &ids[begin], blocks);
             } else {
                 writer_.add_block(chains, chain, ids.subspan(begin, length), begin, parts, look);
                 ++next_;
