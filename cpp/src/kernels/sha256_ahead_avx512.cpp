@@ -1,7 +1,7 @@
 // One chain on SHA-NI, which waits for itself, and eight leading blocks in the lanes of AVX-512VL, which fill the time.
 //
 // SHA-NI's instructions have no VEX form: with anything in the upper halves of registers 0 to 15 each of them took
-// a hundred times as long (Xeon 6, family 6 model 207). What runs beside them keeps to registers 16 to 31, which no compiler
+// a hundred times as long (Xeon, family 6 model 207). What runs beside them keeps to registers 16 to 31, which no compiler
 // promises of an intrinsic: hence assembly, with the registers named.
 #include "sha256_shani.h"
 
