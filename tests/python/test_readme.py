@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -71,7 +72,8 @@ def test_twins_have_the_same_tables(english: str, chinese: str) -> None:
 @pytest.mark.parametrize(("english", "chinese"), TWINS)
 def test_twins_link_to_the_same_places(english: str, chinese: str) -> None:
     links = [set(re.findall(r"\]\(([^)#]+)", read(name))) for name in (english, chinese)]
-    assert {t.replace(".zh-CN", "") for t in links[0]} == {t.replace(".zh-CN", "") for t in links[1]}
+    same = [{re.sub(r"\.zh-CN|-(?:en|zh)(?=\.svg$)", "", target) for target in found} for found in links]
+    assert same[0] == same[1]
 
 
 @pytest.mark.parametrize(
@@ -121,3 +123,18 @@ def test_each_command_of_the_readme_does_all_of_the_set_up() -> None:
     commands = "".join(blocks(read("README.md"), "bash")).splitlines()
     begin = "python3 -m venv .venv && .venv/bin/pip install '.[{}]' && .venv/bin/{}"
     assert commands == [begin.format("study", "mmkey study"), begin.format("test", "pytest")]
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md"])
+def test_pictures_show_themselves_without_fetching_or_running_anything(name: str) -> None:
+    pictures = re.findall(r"!\[([^\]]+)\]\(([^)]+)\)", prose(read(name)))
+    assert len(pictures) == 2
+    for described, path in pictures:
+        assert len(described) > 10
+        root = ET.fromstring(read(path))
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        elements = [element.tag.split("}")[1] for element in root.iter()]
+        assert "table" in elements
+        assert not {"script", "img", "image", "link", "iframe", "use"} & set(elements)
+        assert "url(" not in read(path)
+        assert (ROOT / path).stat().st_size < 300_000

@@ -88,12 +88,12 @@ def test_a_page_loads_alone_without_complaint_and_fits_every_width(
             assert visit.overflow() == 0
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("lang", "scheme"), [("en", "light"), ("en", "dark"), ("zh", "light"), ("zh", "dark")])
 @pytest.mark.parametrize("page", PAGES)
-def test_axe_finds_no_fault(chromium: Any, results: dict[str, Path], page: str, scheme: str) -> None:
+def test_axe_finds_no_fault(chromium: Any, results: dict[str, Path], page: str, lang: str, scheme: str) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
-    with Visit(chromium, results["en"] / f"{page}.html", scheme=scheme) as visit:
+    with Visit(chromium, results[lang] / f"{page}.html", scheme=scheme) as visit:
         visit.page.evaluate("document.querySelectorAll('details').forEach((d, i) => { d.open = i < 3 })")
         found = Axe().run(visit.page).response["violations"]
         assert [(v["id"], v["impact"], [n["html"][:200] for n in v["nodes"][:3]]) for v in found] == []

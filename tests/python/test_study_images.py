@@ -16,6 +16,7 @@ from PIL import Image
 from command_line import Within, mmkey
 from mmkey.study.pictures import UnusablePictureError, look_at
 from mmkey.study.processors import NativeProcessor, SquareProcessor, smart_resize
+from mmkey.study.report.catalogue import load as load_catalogue
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,6 +99,8 @@ def test_an_assorted_folder_is_run_and_each_file_left_out_is_named_with_its_reas
         assert words in told[name]
     about = load(tmp_path / "results/run.json")
     assert {entry["file"]: entry["reason"] for entry in about["skipped"]} == told
+    in_chinese = load_catalogue("zh")
+    assert {said.text for said in map(in_chinese.sentence, told.values()) if said.lang} == set()
 
     for entry in load(tmp_path / "results/summary.json"):
         pictures = not entry["scenario"].startswith("same_video")

@@ -2,13 +2,15 @@
 
 ``languages/<lang>.json`` holds the pages' own words by key. What the results themselves say in English (what a scenario
 changes, why a mutation alters the KV) is translated sentence by sentence, by ``languages/<lang>_results.json``; a
-sentence that is not there is shown as it is, and marked as English.
+sentence that is not there is shown as it is, and marked as English. What stands in a sentence's braces may be anything.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,8 +51,21 @@ class Catalogue:
         """A sentence of the results in this language, where it is known."""
         if self.lang == "en":
             return Said(text)
-        known = self.sentences.get(text)
-        return Said(text, "en") if known is None else Said(known)
+        if text in self.sentences:
+            return Said(self.sentences[text])
+        for sentence, known in self.sentences.items():
+            if "{" in sentence and (found := _pattern(sentence).fullmatch(text)):
+                return Said(known.format(**found.groupdict()))
+        return Said(text, "en")
+
+
+@cache
+def _pattern(sentence: str) -> re.Pattern[str]:
+    """What a sentence matches, each of its braces being a group."""
+    parts = re.split(r"\{(\w+)\}", sentence)
+    return re.compile(
+        "".join(f"(?P<{part}>.+)" if n % 2 else re.escape(part) for n, part in enumerate(parts)), re.DOTALL
+    )
 
 
 def load(lang: str) -> Catalogue:
