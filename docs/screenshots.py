@@ -1,7 +1,7 @@
 """Takes pictures of the report's index and heat map, in both languages.
 
-    python docs/screenshots.py           the readme's: docs/images/<page>-<lang>.svg
-    python docs/screenshots.py FOLDER    to look at: <page>-<lang>-<scheme>-<width>.png, light and dark, 360 and 1440 wide
+    python docs/screenshots.py          the readme's: docs/images/<page>-<lang>.svg
+    python docs/screenshots.py FOLDER   to look at: <page>-<lang>-<scheme>-<width>.png, light and dark, 360 and 1440
 
 Runs the study and the matrix first. Needs Chromium (Debian: chromium) and ``pip install 'mmkey[study,browser]'``.
 
