@@ -119,6 +119,22 @@ def test_a_later_run_into_the_same_folder_keeps_the_earlier_ones_on_the_index(wi
     assert 'href="matrix.html"' in both
 
 
+def test_a_later_run_takes_away_the_pages_of_scenarios_that_it_did_not_run(within: Within, tmp_path: Path) -> None:
+    out = tmp_path / "results"
+    for name in ("same_text_same_image", "same_text_different_image"):
+        assert within.run("study", "--scenario", name).returncode == 0
+        (out / "notes.html").write_text("<p>the user's own</p>", encoding="utf-8")
+        pages = {path.name for path in out.glob("*.html")}
+        assert pages == {"index.html", f"{name}.html", "notes.html"}
+    assert within.run("study", "--no-html", "--scenario", name).returncode == 0
+    assert {path.name for path in out.glob("*.html")} == {"notes.html"}
+    assert within.run("report", "results").returncode == 0
+    assert {path.name for path in out.glob("*.html")} == pages
+    edit(out / "summary.json", lambda summary: summary.clear())
+    assert within.run("report", "results").returncode == 0
+    assert {path.name for path in out.glob("*.html")} == {"index.html", "notes.html"}
+
+
 def test_a_damaged_file_of_an_earlier_run_is_left_out_aloud(within: Within, tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     (tmp_path / "results/matrix.json").write_text('[{"mutation": 7}]', encoding="utf-8")

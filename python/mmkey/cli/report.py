@@ -29,6 +29,7 @@ class Pages:
     def add(self, staging: Staging, messages: Console) -> None:
         """Adds the pages of what is staged, and of other results that are in the folder already."""
         if self.lang is None:
+            staging.replace_pages({})  # those of an earlier run would tell of other results
             return
         from mmkey.cli.terminal import say
         from mmkey.study.report import make_pages, read_results
@@ -36,8 +37,7 @@ class Pages:
         results = read_results(staging.folder, beside=staging.out)
         for _, problem in results.damaged:
             say(messages, f"left out of the pages: {problem}")
-        for name, page in make_pages(results, self.lang).items():
-            staging.write_text(name, page)
+        staging.replace_pages(make_pages(results, self.lang))
 
 
 def report(
@@ -59,8 +59,7 @@ def report(
     out = Path(folder)
     pages = make_pages(read_results(out, bench=bench), lang)
     with Staging(out) as staging:
-        for name, page in pages.items():
-            staging.write_text(name, page)
+        staging.replace_pages(pages)
         staging.commit(last="index.html")
     if as_json:
         print_json([{"page": str(out / name), "bytes": len(page.encode())} for name, page in pages.items()])

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from mmkey.study.scenarios import Scenario
 
+PAGE_MARK = b'<meta name="generator" content="mmkey '  # in the head of every page
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 FALSE_HIT_EXPECTED = ("same_text_different_image", "multi_image_different_order")
 ACCEPTANCE = (
@@ -158,6 +159,7 @@ class Staging:
     def __init__(self, out: Path) -> None:
         self.out = out
         self._made: list[Path] = []
+        self._stale: list[Path] = []
         self.folder = out
 
     def __enter__(self) -> Staging:  # noqa: PYI034 (Self is not in Python 3.10)
@@ -200,6 +202,14 @@ class Staging:
         """Adds a JSON file."""
         self.write_text(name, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
+    def replace_pages(self, pages: Mapping[str, str]) -> None:
+        """Adds pages by name; those of an earlier report that are not among them go when these come."""
+        for name, page in pages.items():
+            self.write_text(name, page)
+        for path in self.out.glob("*.html"):
+            if path.name not in pages and path.is_file() and PAGE_MARK in path.read_bytes()[:4096]:
+                self._stale.append(path)
+
     def commit(self, last: str) -> None:
         """Moves every file into place, ``last`` after all others: where it is, the rest is of the same study."""
         files = sorted(p.relative_to(self.folder) for p in self.folder.rglob("*") if p.is_file())
@@ -216,6 +226,8 @@ class Staging:
             for name in files:
                 (self.out / name).parent.mkdir(parents=True, exist_ok=True)
                 (self.folder / name).replace(self.out / name)
+            for page in self._stale:
+                page.unlink(missing_ok=True)
         except OSError as problem:
             raise OutputError(f"{problem.filename or self.out}: cannot write: {problem.strerror}") from None
 
