@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+try:
+    from . import _core  # noqa: F401 (ahead of all else: it refuses a kernel that this CPU does not run)
+except ImportError as problem:
+    from ._startup import end_command
+
+    end_command(problem)
+    raise
 from .content import Content
 from .engine import (
     BlockChain,

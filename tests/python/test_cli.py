@@ -58,6 +58,17 @@ def test_the_installed_command_is_the_module(tmp_path: Path) -> None:
     assert done.stdout == mmkey("--version", cwd=tmp_path).stdout
 
 
+@pytest.mark.parametrize("as_module", [True, False])
+def test_a_forced_kernel_that_is_not_there_is_one_line(as_module: bool, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mmkey"] if as_module else [Path(sys.executable).with_name("mmkey")]
+    env = {**os.environ, "MMKEY_FORCE_KERNEL": "avx1024"}
+    done = subprocess.run([*command, "kernels"], capture_output=True, text=True, cwd=tmp_path, env=env)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("mmkey: MMKEY_FORCE_KERNEL: 'avx1024' is no kernel")
+    assert "portable" in line
+
+
 def test_kernels_are_shown_by_algorithm_and_obey_the_forced_one(tmp_path: Path, within: Within) -> None:
     table = within.json("kernels")
     assert set(table) >= {"sha256", "blake3"}
