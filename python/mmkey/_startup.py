@@ -16,5 +16,5 @@ def end_command(problem: ImportError) -> None:
     """Ends the command line with code 2 where MMKEY_FORCE_KERNEL is what keeps the core from being loaded."""
     if str(problem).startswith("MMKEY_FORCE_KERNEL") and _is_command():
         if sys.stderr is not None:
-            print(f"mmkey: {problem}", file=sys.stderr)
+            sys.stderr.write(f"mmkey: {problem}\n")
         sys.exit(2)
