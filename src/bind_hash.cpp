@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <stdexcept>
+#include <string_view>
 #include <vector>
 
 namespace py = pybind11;
@@ -201,8 +203,26 @@ PyMethodDef functions[] = {
 }  // namespace
 }  // namespace mmkey::python
 
+namespace {
+
+/// A kernel that gives wrong digests, or MMKEY_FORCE_KERNEL with one unknown, fails the import, in one line of UTF-8 whatever
+/// bytes the variable holds.
+void choose_kernels() {
+    try {
+        mmkey::kernels();
+    } catch (const std::exception& error) {
+        const std::string_view what = error.what();
+        const auto text = py::reinterpret_steal<py::str>(
+            PyUnicode_DecodeUTF8(what.data(), static_cast<py::ssize_t>(what.size()), "backslashreplace"));
+        if (!text) throw py::error_already_set();
+        throw std::runtime_error(py::str(py::str(" ").attr("join")(text.attr("split")())));
+    }
+}
+
+}  // namespace
+
 void bind_hash(py::module_& module) {
-    mmkey::kernels();  // a kernel that gives wrong digests, or MMKEY_FORCE_KERNEL with one unknown, fails the import
+    choose_kernels();
     if (PyModule_AddFunctions(module.ptr(), mmkey::python::functions) != 0) throw py::error_already_set();
     mmkey::python::bind_hashers(module);
     module.def("kernels", &mmkey::python::kernel_table,

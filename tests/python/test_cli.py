@@ -79,6 +79,15 @@ def test_kernels_are_shown_by_algorithm_and_obey_the_forced_one(tmp_path: Path, 
     assert all(line[2] == "portable" for line in lines)
 
 
+def test_a_forced_kernel_of_any_bytes_is_told_in_one_line(tmp_path: Path) -> None:
+    env = {**os.environb, b"MMKEY_FORCE_KERNEL": b"\xff\nb"}
+    for command in (["-m", "mmkey", "kernels"], ["-c", "import mmkey"]):
+        done = subprocess.run([sys.executable, *command], env=env, capture_output=True, encoding="utf-8", cwd=tmp_path)
+        assert done.returncode != 0
+        line = done.stderr.splitlines()[-1]
+        assert r"MMKEY_FORCE_KERNEL: '\xff b' is no kernel" in line
+
+
 def test_selftest_passes_here_and_says_so(tmp_path: Path) -> None:
     assert mmkey("selftest", cwd=tmp_path).stdout.startswith("ok: ")
     assert mmkey_json("selftest", cwd=tmp_path)["ok"] is True
