@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 try:
-    from . import _core  # noqa: F401 (ahead of all else: it refuses a kernel that this CPU does not run)
+    # Ahead of all else: the core refuses a kernel that this CPU does not run.
+    from .hashing import blake3, digest, digest_file, digest_many, kernels, new, selftest, sha256
 except ImportError as problem:
     from ._startup import end_command
 
@@ -25,7 +26,6 @@ from .engine import (
     text_plus_image_hash_cache_key,
 )
 from .errors import CapacityError, HoldError, InvalidRequest, MmkeyError, UnsupportedType
-from .hashing import blake3, digest, digest_file, digest_many, kernels, new, selftest, sha256
 from .index import BlocksRemoved, BlocksStored, Inserted, Match, RadixIndex
 from .request import Audio, Image, Item, Request, Video
 

@@ -380,7 +380,8 @@ def test_a_bad_value_is_one_line_that_names_the_field_and_what_is_allowed(
 BAD_TEXTS: list[tuple[bytes, str]] = [
     (b"", "line 1, column 1: not JSON"),
     (b"{", "line 1, column 2: not JSON"),
-    (b'{"token_ids": [1,\n2,]}', "line 2, column 3: not JSON"),
+    # where Python 3.13 finds the comma at fault, earlier ones miss a value
+    (b'{"token_ids": [1,\n2,]}', f"line 2, column {2 if sys.version_info >= (3, 13) else 3}: not JSON"),
     (b"\xff\xfe{\x00}\x00", "not UTF-8 text: byte 0 is 0xff"),
     (b'{"token_ids": [1], "model_id": "\xe9"}', "not UTF-8"),
     (b"[]", "the document: [] is not an object"),
