@@ -47,8 +47,8 @@ class BufferView {
         Py_XDECREF(owner_);
     }
 
-    /// Takes `object`, once; false with a Python error set: UnsupportedType for what has no bytes, naming `field`, and
-    /// whatever the exporter itself raises (ValueError for a released memoryview).
+    /// Takes `object`, once; false with a Python error set: UnsupportedType for what has no bytes and
+    /// InvalidRequest for what has them no more, naming `field`, and whatever else the exporter itself raises.
     [[nodiscard]] bool take(PyObject* object, const Field& field) noexcept {
         if (PyBytes_CheckExact(object)) {
             owner_ = Py_NewRef(object);
@@ -79,7 +79,7 @@ class BufferView {
         if (PyObject_GetBuffer(object, &view_, PyBUF_ND | PyBUF_FORMAT) != 0) {
             if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError)) return false;
             PyErr_Clear();  // not contiguous: ask again, with strides
-            if (PyObject_GetBuffer(object, &view_, PyBUF_FULL_RO) != 0) return false;
+            if (PyObject_GetBuffer(object, &view_, PyBUF_FULL_RO) != 0) return unreadable(object, field);
         }
         if (view_.format && std::strchr(view_.format, 'O')) {
             raise("UnsupportedType", field.text(), "holds Python objects: their addresses are no content");
@@ -97,6 +97,15 @@ class BufferView {
             bytes_ = {static_cast<const std::uint8_t*>(view_.buf), size};
         }
         return true;
+    }
+
+    /// A memoryview that was released and what else is closed raise ValueError.
+    static bool unreadable(PyObject* object, const Field& field) noexcept {
+        if (!PyErr_ExceptionMatches(PyExc_ValueError)) return false;
+        PyErr_Clear();
+        raise("InvalidRequest", field.text(),
+              std::string("is a ") + Py_TYPE(object)->tp_name + " that cannot be read: it is closed or was released");
+        return false;
     }
 
     Bytes bytes_;

@@ -1,6 +1,7 @@
 // Calls without pybind11's dispatcher, for functions of which a nanosecond counts: arguments, errors.
 #pragma once
 
+#include "errors.h"
 #include "mmkey/hash.h"
 
 #include <pybind11/pybind11.h>
@@ -72,10 +73,7 @@ inline std::optional<Algorithm> to_algorithm(PyObject* name) noexcept {
         if (PyUnicode_CompareWithASCIIString(name, "sha256") == 0) return Algorithm::sha256;
         if (PyUnicode_CompareWithASCIIString(name, "blake3") == 0) return Algorithm::blake3;
     }
-    PyObject* text = PyObject_Repr(name);
-    const char* utf8 = text ? PyUnicode_AsUTF8(text) : nullptr;
-    if (utf8) raise("InvalidRequest", "algorithm", std::string("is ") + utf8 + "; it must be 'sha256' or 'blake3'");
-    Py_XDECREF(text);
+    raise("InvalidRequest", "algorithm", "is " + shown(name) + "; it must be 'sha256' or 'blake3'");
     return std::nullopt;
 }
 
@@ -93,14 +91,8 @@ inline std::optional<unsigned long long> to_number(PyObject* number, const char*
     const bool overflow = value == static_cast<unsigned long long>(-1) && PyErr_Occurred();
     if (overflow) PyErr_Clear();
     if (overflow || value < least || value > most) {
-        PyObject* text = PyObject_Str(index);
-        const char* utf8 = text ? PyUnicode_AsUTF8(text) : nullptr;
-        if (utf8) {
-            raise("InvalidRequest", field,
-                  "is " + std::string(utf8) + "; it must lie in [" + std::to_string(least) + ", " +
-                      std::to_string(most) + "]");
-        }
-        Py_XDECREF(text);
+        raise("InvalidRequest", field,
+              "is " + shown(index) + "; it must lie in [" + std::to_string(least) + ", " + std::to_string(most) + "]");
         Py_DECREF(index);
         return std::nullopt;
     }

@@ -25,7 +25,11 @@ struct Path {
     std::string text(const std::string& field) const {
         if (parent == nullptr) return field;
         const std::string before = parent->text(field);
-        return key ? before + "." + std::string(py::str(key)) : before + "[" + std::to_string(index) + "]";
+        if (!key) return before + "[" + std::to_string(index) + "]";
+        Py_ssize_t size;  // its own characters: a subclass's __str__ may say, or raise, anything
+        const char* utf8 = PyUnicode_AsUTF8AndSize(key.ptr(), &size);
+        if (utf8 == nullptr) throw py::error_already_set();
+        return before + "." + std::string(utf8, std::size_t(size));
     }
 };
 

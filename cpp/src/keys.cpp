@@ -84,9 +84,10 @@ bool inside(const std::vector<Span>& spans, std::uint64_t position) {
     return after != spans.begin() && position < std::prev(after)->end();
 }
 
-void check_placeholders(std::span<const std::uint32_t> ids, const std::vector<Span>& spans,
+void check_placeholders(const Request& request, const std::vector<Span>& spans,
                         std::span<const std::uint32_t> placeholders) {
     if (placeholders.empty()) return;
+    const auto ids = request.token_ids.span();
     const auto is_placeholder = [&](std::uint32_t id) {
         return std::ranges::find(placeholders, id) != placeholders.end();
     };
@@ -94,8 +95,12 @@ void check_placeholders(std::span<const std::uint32_t> ids, const std::vector<Sp
          at = std::find_if(at + 1, ids.end(), is_placeholder)) {
         const auto position = std::uint64_t(at - ids.begin());
         if (!inside(spans, position))
-            throw InvalidRequest("token_ids[" + std::to_string(position) + "]",
-                                 std::to_string(*at) + " is a placeholder id outside every range of the layout");
+            throw InvalidRequest(
+                "token_ids[" + std::to_string(position) + "]",
+                std::to_string(*at) +
+                    (request.layout
+                         ? " is a placeholder id outside every range of the layout"
+                         : " is a placeholder id, and no layout says where items stand: give one, or no placeholder_ids"));
     }
 }
 
@@ -119,7 +124,7 @@ KeyEngine::KeyEngine(const Scope& scope, Algorithm algorithm, std::uint64_t bloc
 
 NormalForm KeyEngine::check(const Request& request, std::span<const std::uint32_t> placeholder_ids) const {
     NormalForm normal = mmkey::check(seed_.strategy, request, 0, request.token_ids.size());
-    check_placeholders(request.token_ids, normal.spans, placeholder_ids);
+    check_placeholders(request, normal.spans, placeholder_ids);
     return normal;
 }
 

@@ -30,8 +30,10 @@ void check_range(const Range& range, std::size_t index, std::uint64_t free_from,
     if (range.offset < begin) fail("begins before position " + std::to_string(begin) + ", where these tokens start");
     if (range.offset < free_from)
         fail("overlaps the range before it, or is out of order; the next may begin at " + std::to_string(free_from));
-    if (range.offset > end || range.length > end - range.offset)
-        fail("leaves the prompt, which has " + std::to_string(end) + " tokens");
+    if (range.offset <= end && range.length <= end - range.offset) return;
+    fail(end == std::numeric_limits<std::uint64_t>::max()
+             ? "ends beyond position 2**64 - 1, the last that there is"
+             : "leaves the prompt, which has " + std::to_string(end) + " tokens");
 }
 
 Digest place(Algorithm algorithm, const Content* content, const Digest* item, std::span<const Span> ranges) {
@@ -98,6 +100,10 @@ NormalForm normal_form(std::span<const Range> layout, const std::optional<std::v
         const Range& range = layout[i];
         check_range(range, i, free_from, begin, end);
         const std::uint64_t listed = order ? (*order)[i] : i;
+        if (listed >= item_count && !order)
+            throw InvalidRequest("layout", "has " + std::to_string(layout.size()) + " ranges for " +
+                                               std::to_string(item_count) +
+                                               " items; with several for one item, give an order");
         if (listed >= item_count)
             throw InvalidRequest(indexed("order", i),
                                  std::to_string(listed) + " names no item; there are " + std::to_string(item_count));

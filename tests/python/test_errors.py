@@ -264,7 +264,7 @@ LAYOUTS = {
     "a number for a layout": (3, "layout"),
     "text for a layout": ("12", "layout"),
     "too few ranges for the items": ([(1, 4)], ("items[1]", "order", "layout")),
-    "more ranges than items and no order": ([(1, 2), (3, 1), (4, 1)], ("order", "order[2]", "layout", "layout[2]")),
+    "more ranges than items and no order": ([(1, 2), (3, 1), (4, 1)], "layout"),
     "the empty layout with items": ((), ("items[0]", "order", "layout")),
 }
 

@@ -69,8 +69,8 @@ struct NormalForm {
     std::vector<Span> spans;                ///< ascending, disjoint
 };
 
-/// The normal form of a layout within positions [begin, end). Throws InvalidRequest (`layout[i]`, `order[i]`, `order`,
-/// `items[i]`) for a range that is empty, overlaps, is out of order or leaves the prompt, an order of another length or
+/// The normal form of a layout within positions [begin, end). Throws InvalidRequest (`layout[i]`, `layout`, `order[i]`,
+/// `order`, `items[i]`) for a range that is empty, overlaps, is out of order or leaves the prompt, an order of another length or
 /// that names no item, and an item that no range holds.
 NormalForm normal_form(std::span<const Range> layout, const std::optional<std::vector<std::uint64_t>>& order,
                        std::size_t item_count, std::uint64_t begin, std::uint64_t end);
