@@ -1,5 +1,6 @@
 // Block chains that grow.
 #include "checked.h"
+#include "fork_lock.h"
 #include "mmkey/block_chain.h"
 
 #include <pybind11/numpy.h>
@@ -7,7 +8,6 @@
 
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
@@ -16,6 +16,7 @@ namespace py = pybind11;
 using mmkey::BlockChain;
 using mmkey::Digest;
 using mmkey::Prepared;
+using mmkey::python::ForkGuard;
 
 namespace {
 
@@ -23,7 +24,7 @@ namespace {
 struct Chain {
     explicit Chain(const mmkey::ChainSeed& seed) : chain(seed) {}
     BlockChain chain;
-    std::mutex mutex;
+    mmkey::python::ForkLock lock;
 };
 
 py::array_t<std::uint8_t> to_array(std::span<const Digest> keys) {
@@ -36,7 +37,7 @@ py::array_t<std::uint8_t> to_array(std::span<const Digest> keys) {
 template <typename Extend>
 py::array_t<std::uint8_t> extend(Chain& self, std::size_t tokens, Extend&& extend) {
     const auto fresh = without_gil(tokens, [&] {
-        const std::lock_guard lock(self.mutex);
+        const ForkGuard guard(self.lock, "chain");
         const std::size_t count = extend(self.chain);
         const auto keys = self.chain.keys().last(count);
         return std::vector<Digest>(keys.begin(), keys.end());
@@ -46,7 +47,7 @@ py::array_t<std::uint8_t> extend(Chain& self, std::size_t tokens, Extend&& exten
 
 std::unique_ptr<Chain> copy(Chain& self) {
     auto other = std::make_unique<Chain>(self.chain.seed());
-    const std::lock_guard lock(self.mutex);
+    const ForkGuard guard(self.lock, "chain");
     other->chain = self.chain;
     return other;
 }
@@ -60,7 +61,7 @@ void bind_chain(py::module_& m) {
             "check",
             [](Chain& self, const RequestData& data, const py::tuple& metadata, const py::tuple& kinds) {
                 Checked checked{request_of(data, metadata, kinds), {}};
-                const std::lock_guard lock(self.mutex);
+                const ForkGuard guard(self.lock, "chain");
                 checked.normal = self.chain.check(checked.request);
                 return checked;
             },
@@ -84,11 +85,11 @@ void bind_chain(py::module_& m) {
         .def("copy", &copy)
         .def_property_readonly("keys",
                                [](Chain& self) {
-                                   const std::lock_guard lock(self.mutex);
+                                   const ForkGuard guard(self.lock, "chain");
                                    return to_array(self.chain.keys());
                                })
         .def("__len__", [](Chain& self) {
-            const std::lock_guard lock(self.mutex);
+            const ForkGuard guard(self.lock, "chain");
             return self.chain.size();
         });
 }

@@ -3,14 +3,15 @@
 
 #include "buffer.h"
 #include "call.h"
+#include "fork_lock.h"
 
 #include "mmkey/hash.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <mutex>
 #include <new>
+#include <optional>
 #include <thread>
 
 namespace py = pybind11;
@@ -20,7 +21,7 @@ namespace {
 
 template <typename State>
 struct Object {
-    PyObject_HEAD std::mutex mutex;  // guards `state`: an update may run without the GIL
+    PyObject_HEAD ForkLock mutex;  // guards `state`: an update may run without the GIL
     unsigned threads;
     State state;
 };
@@ -30,21 +31,30 @@ Object<State>* as(PyObject* self) noexcept {
     return reinterpret_cast<Object<State>*>(self);
 }
 
-/// Holds an object's mutex; never waits for it with the GIL held, which its holder may be waiting for.
+/// Holds an object's mutex; never waits for it with the GIL held, which its holder may be waiting for. False, with
+/// InvalidRequest set, where it is lost.
 class Lock {
   public:
-    explicit Lock(std::mutex& mutex) noexcept : mutex_(mutex) {
-        if (mutex_.try_lock()) return;
-        PyThreadState* state = PyEval_SaveThread();
-        mutex_.lock();
-        PyEval_RestoreThread(state);
+    explicit Lock(ForkLock& mutex) noexcept : mutex_(mutex) {
+        auto outcome = mutex_.try_lock();
+        if (outcome == ForkLock::Outcome::busy) {
+            PyThreadState* state = PyEval_SaveThread();
+            outcome = mutex_.lock() ? ForkLock::Outcome::taken : ForkLock::Outcome::lost;
+            PyEval_RestoreThread(state);
+        }
+        held_ = outcome == ForkLock::Outcome::taken;
+        if (!held_) raise("InvalidRequest", "hasher", ForkLock::problem);
     }
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;
-    ~Lock() { mutex_.unlock(); }
+    ~Lock() {
+        if (held_) mutex_.unlock();
+    }
+    explicit operator bool() const noexcept { return held_; }
 
   private:
-    std::mutex& mutex_;
+    ForkLock& mutex_;
+    bool held_;
 };
 
 void feed(Object<Sha256>& object, Bytes data) noexcept { object.state.update(data); }
@@ -54,7 +64,7 @@ template <typename State>
 PyObject* make(PyTypeObject* type, const State& state, unsigned threads) noexcept {
     auto* object = PyObject_New(Object<State>, type);
     if (!object) return nullptr;
-    new (&object->mutex) std::mutex;
+    new (&object->mutex) ForkLock;
     new (&object->state) State(state);
     object->threads = threads;
     return reinterpret_cast<PyObject*>(object);
@@ -63,7 +73,7 @@ PyObject* make(PyTypeObject* type, const State& state, unsigned threads) noexcep
 template <typename State>
 void dealloc(PyObject* self) noexcept {
     PyTypeObject* type = Py_TYPE(self);
-    as<State>(self)->mutex.~mutex();
+    as<State>(self)->mutex.~ForkLock();
     PyObject_Free(self);
     Py_DECREF(type);
 }
@@ -128,7 +138,11 @@ PyObject* new_blake3(PyObject* type, PyObject* const* args, std::size_t count, P
         }
         Py_ssize_t size = 0;
         const char* utf8 = PyUnicode_AsUTF8AndSize(context, &size);
-        if (!utf8) return nullptr;
+        if (!utf8) {
+            PyErr_Clear();
+            raise("InvalidRequest", "derive_key_context", "holds a lone surrogate, which has no UTF-8 form");
+            return nullptr;
+        }
         return make_fed(type, Blake3::derive_key(as_bytes({utf8, static_cast<std::size_t>(size)})), threads, given[0]);
     }
     return make_fed(type, Blake3(), threads, given[0]);
@@ -139,6 +153,7 @@ bool update(PyObject* self, PyObject* data) noexcept {
     BufferView view;
     if (!view.take(data, {"data"})) return false;
     const Lock lock(as<State>(self)->mutex);
+    if (!lock) return false;
     const ReleaseGil release(view.bytes().size());
     feed(*as<State>(self), view.bytes());
     return true;
@@ -155,17 +170,20 @@ PyObject* update_blake3(PyObject* self, PyObject* data) noexcept {
 template <typename State>
 PyObject* copy(PyObject* self, PyObject*) noexcept {
     const Lock lock(as<State>(self)->mutex);
+    if (!lock) return nullptr;
     return make(Py_TYPE(self), as<State>(self)->state, as<State>(self)->threads);
 }
 
 PyObject* reset_sha256(PyObject* self, PyObject*) noexcept {
     const Lock lock(as<Sha256>(self)->mutex);
+    if (!lock) return nullptr;
     as<Sha256>(self)->state.reset();
     return Py_NewRef(Py_None);
 }
 
 PyObject* reset_blake3(PyObject* self, PyObject*) noexcept {
     const Lock lock(as<Blake3>(self)->mutex);
+    if (!lock) return nullptr;
     as<Blake3>(self)->state.reset();
     return Py_NewRef(self);
 }
@@ -186,13 +204,20 @@ PyObject* to_text(Bytes bytes) noexcept {
     return text;
 }
 
-Digest digest_of(PyObject* self) noexcept {
+std::optional<Digest> digest_of(PyObject* self) noexcept {
     const Lock lock(as<Sha256>(self)->mutex);
-    return as<Sha256>(self)->state.digest();
+    return lock ? std::optional(as<Sha256>(self)->state.digest()) : std::nullopt;
 }
 
-PyObject* digest_sha256(PyObject* self, PyObject*) noexcept { return to_bytes(digest_of(self)); }
-PyObject* hexdigest_sha256(PyObject* self, PyObject*) noexcept { return to_text(digest_of(self)); }
+PyObject* digest_sha256(PyObject* self, PyObject*) noexcept {
+    const auto digest = digest_of(self);
+    return digest ? to_bytes(*digest) : nullptr;
+}
+
+PyObject* hexdigest_sha256(PyObject* self, PyObject*) noexcept {
+    const auto digest = digest_of(self);
+    return digest ? to_text(*digest) : nullptr;
+}
 
 template <bool hex>
 PyObject* digest_blake3(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) noexcept {
@@ -210,6 +235,10 @@ PyObject* digest_blake3(PyObject* self, PyObject* const* args, Py_ssize_t count,
     const std::span out(reinterpret_cast<std::uint8_t*>(PyBytes_AS_STRING(bytes)), size);
     {
         const Lock lock(as<Blake3>(self)->mutex);
+        if (!lock) {
+            Py_DECREF(bytes);
+            return nullptr;
+        }
         const ReleaseGil release(size);
         as<Blake3>(self)->state.digest(out, *seek);
     }

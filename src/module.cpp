@@ -1,5 +1,6 @@
 // The extension module: what each noun binds, and how errors cross.
 #include "errors.h"
+#include "fork_lock.h"
 #include "mmkey/error.h"
 
 #include <pybind11/pybind11.h>
@@ -42,6 +43,7 @@ void translate(std::exception_ptr thrown) {
 
 PYBIND11_MODULE(_core, m, py::mod_gil_not_used()) {
     m.doc() = "The C++ core of mmkey; use it through the package.";
+    mmkey::python::count_forks();
     py::register_local_exception_translator(translate);
     bind_hash(m);
     bind_content(m);
