@@ -59,7 +59,7 @@ class Within:
         self._capsys.readouterr()
         code = main([str(arg) for arg in args])
         captured = self._capsys.readouterr()
-        return subprocess.CompletedProcess(args, code, captured.out, captured.err)
+        return subprocess.CompletedProcess([str(arg) for arg in args], code, captured.out, captured.err)
 
     def json(self, *args: object) -> Any:
         """What a successful command prints with --json."""
