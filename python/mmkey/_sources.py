@@ -1,10 +1,11 @@
-"""Where the bytes of a content come from: buffers, arrays, pictures, files, streams.
+"""Where the bytes of a content come from: buffers, arrays, files, streams; pictures are apart.
 
 A source gives its parts when it is hashed and lets go of what it holds right after. Nothing here hashes or encodes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import os
@@ -17,11 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from . import _core
 from .errors import InvalidRequest, UnsupportedType, shown
+from .hashing import checked_path, file_identity, is_whole, what_changed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
 #: Files up to this many bytes are read whole and hashed in one batch with others; longer ones are streamed.
 WHOLE_FILE = 8 << 20
@@ -54,8 +56,8 @@ class Source:
         """The parts, or None where `stream` is to be hashed instead."""
         raise NotImplementedError
 
-    def stream(self) -> Any:
-        """A path or binary stream to hash in constant memory."""
+    def stream(self) -> AbstractContextManager[io.RawIOBase]:
+        """A binary stream to hash in constant memory, and to leave only when all was read."""
         raise NotImplementedError
 
     def let_go(self) -> Source:
@@ -163,39 +165,64 @@ class File(Source):
     """A file by its path."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = os.fspath(path)
-        found = os.stat(self._path)
-        if stat.S_ISDIR(found.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self._path)
-        if not stat.S_ISREG(found.st_mode):
-            raise UnsupportedType("content", f"{self._path!r} is no regular file; open it and give the stream")
+        self._path = checked_path(path, "content")
         self._size: int | None = None  # known once it was read: the file may change before
-        if found.st_size == 0:
-            raise InvalidRequest("content", f"the file {self._path!r} has no bytes")
+        found = os.stat(self._path)
+        self._require_regular(found)
+        if found.st_size == 0:  # /proc says so of files that do hold something
+            with self._opened() as (file, _):
+                if not file.read(1):
+                    raise InvalidRequest("content", f"the file {self._path!r} has no bytes")
 
     def parts(self) -> Parts | None:
-        with open(self._path, "rb", buffering=0) as file:
-            before = os.fstat(file.fileno())
-            self._size = before.st_size
-            if before.st_size > WHOLE_FILE:
+        with self._opened() as (file, before):
+            if not 0 < before.st_size <= WHOLE_FILE:
                 return None
             pieces = []
             while piece := file.read(WHOLE_FILE):
                 pieces.append(piece)
             data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-            after = os.fstat(file.fileno())
-        if _identity(before) != _identity(after) or len(data) != before.st_size:
-            raise InvalidRequest("content", f"the file {self._path!r} changed while it was read")
+            self._finish(file, before, len(data))
         return Parts(None, data)
 
-    def stream(self) -> str:
-        return self._path
+    @contextlib.contextmanager
+    def stream(self) -> Iterator[io.RawIOBase]:
+        with self._opened() as (file, before):
+            counted = _Counted(file)
+            yield counted
+            self._finish(file, before, counted.count)
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[tuple[Any, os.stat_result]]:
+        """The file and its status. Never waits, even if a pipe has taken the file's place."""
+        with open(self._path, "rb", buffering=0, opener=_open_at_once) as file:
+            status = os.fstat(file.fileno())
+            self._require_regular(status)
+            yield file, status
+
+    def _require_regular(self, status: os.stat_result) -> None:
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self._path)
+        if not stat.S_ISREG(status.st_mode):
+            raise UnsupportedType("content", f"{self._path!r} is no regular file; open it and give the stream")
+
+    def _finish(self, file: Any, before: os.stat_result, count: int) -> None:
+        """To be called when all was read: it must have been one file, and the whole of it."""
+        identity = file_identity(before)
+        same = identity == file_identity(os.fstat(file.fileno())) == file_identity(os.stat(self._path))
+        if not same or not is_whole(before, count):
+            raise InvalidRequest("content", f"the file {self._path!r} {what_changed(before, count, same=same)}")
+        self._size = count
 
     def hint(self) -> object:
         return self._size
 
     def __repr__(self) -> str:
         return f"not hashed yet, {self._path!r}"
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 class Stream(Source):
@@ -208,17 +235,20 @@ class Stream(Source):
     def parts(self) -> None:
         return None
 
-    def stream(self) -> io.RawIOBase:
+    @contextlib.contextmanager
+    def stream(self) -> Iterator[io.RawIOBase]:
         # What is left after a reading that failed half way is not the content.
         if self._begun:
             raise InvalidRequest(
-                "content", "is a stream that an earlier attempt read from and failed; make a new Content"
+                "content",
+                "is a stream that was read from already, by an earlier attempt or before a fork; make a new Content",
             )
         self._begun = True
-        return self._counted
+        yield self._counted
 
     def rereadable(self) -> Source:
-        return memory_source(io.BufferedReader(self.stream()).read())
+        with self.stream() as stream:
+            return memory_source(io.BufferedReader(stream).read())
 
     def let_go(self) -> Source:
         return Gone()
@@ -241,15 +271,17 @@ class _Counted(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        if hasattr(self._file, "readinto"):
-            size = self._file.readinto(buffer)
-        else:
-            piece = self._file.read(len(buffer))
-            if isinstance(piece, str):
-                raise UnsupportedType("content", "is a text stream; open the file in binary mode")
-            size = None if piece is None else len(piece)
-            if size:
-                buffer[:size] = piece
+        into = hasattr(self._file, "readinto")
+        try:
+            got = self._file.readinto(buffer) if into else self._file.read(len(buffer))
+        except ValueError:
+            _require_open(self._file)
+            raise
+        if isinstance(got, str):
+            raise UnsupportedType("content", "is a text stream; open the file in binary mode")
+        size = got if into or got is None else len(got)
+        if not into and size and size <= len(buffer):
+            buffer[:size] = got
         if size is None:
             raise InvalidRequest("content", "is a stream that would block; read it whole first")
         if not 0 <= size <= len(buffer):
@@ -258,8 +290,9 @@ class _Counted(io.RawIOBase):
         return int(size)
 
 
-def _identity(found: os.stat_result) -> tuple[int, ...]:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+def _require_open(file: Any) -> None:
+    if getattr(file, "closed", False) is True:
+        raise InvalidRequest("content", "is a closed stream; it must be open until it is hashed") from None
 
 
 def file_source(file: Any) -> Source:
@@ -269,6 +302,7 @@ def file_source(file: Any) -> Source:
         raise UnsupportedType("content", "is a text stream; open the file in binary mode")
     if not hasattr(file, "read") and not hasattr(file, "readinto"):
         raise UnsupportedType("content", f"is a {type(file).__name__}; allowed are a path and a binary stream")
+    _require_open(file)
     return Stream(file)
 
 
@@ -287,7 +321,10 @@ def memory_source(data: object) -> Source:
 
 
 def _read_bytes(data: object) -> Parts:
-    view = memoryview(data)  # type: ignore[arg-type]
+    try:
+        view = memoryview(data)  # type: ignore[arg-type]
+    except ValueError as error:  # closed or released meanwhile
+        raise InvalidRequest("content", f"is a {type(data).__name__} that cannot be read any more ({error})") from None
     return Parts(None, data if view.c_contiguous else view.tobytes())
 
 
@@ -403,113 +440,3 @@ def _array_parts(array: np.ndarray[Any, Any], attrs: Mapping[str, object]) -> Pa
     if not array.flags.c_contiguous:
         array = array.copy(order="C")
     return Parts(form, array.reshape(-1).view(np.uint8))
-
-
-# ---------------------------------------------------------------- pictures
-
-#: Bytes a pixel that count, for the modes that are arrays of bytes.
-BYTE_MODES = {
-    **dict.fromkeys(("L", "P"), 1),
-    **dict.fromkeys(("LA", "La", "PA"), 2),
-    **dict.fromkeys(("RGB", "YCbCr", "LAB", "HSV", "RGBX"), 3),
-    **dict.fromkeys(("RGBA", "RGBa", "CMYK"), 4),
-}
-#: Modes of one number a pixel: the mode it counts as, how its bytes are read, its dtype.
-NUMBER_MODES = {
-    "I;16": ("I;16", "<u2", "u2"),
-    "I;16L": ("I;16", "<u2", "u2"),
-    "I;16B": ("I;16", ">u2", "u2"),
-    "I;16N": ("I;16", "=u2", "u2"),
-    "I": ("I", "=i4", "i4"),
-    "F": ("F", "=f4", "f4"),
-}
-#: Modes whose pixels count as Pillow keeps them in memory: the bytes of a pixel, and how many of them count.
-KEPT_AS_THEY_ARE = {
-    **dict.fromkeys(("L", "P"), (1, 1)),
-    **dict.fromkeys(("I;16", "I;16L", "I;16N"), (2, 2)),
-    **dict.fromkeys(("RGB", "YCbCr", "HSV", "RGBX"), (4, 3)),
-    **dict.fromkeys(("RGBA", "RGBa", "CMYK", "I", "F"), (4, 4)),
-}
-EXIF_ORIENTATION = 0x0112
-
-
-def is_picture(thing: object) -> bool:
-    module = sys.modules.get("PIL.Image")
-    return module is not None and isinstance(thing, module.Image)
-
-
-def picture_source(image: Any) -> Source:
-    if not is_picture(image):
-        raise UnsupportedType("content", f"is a {type(image).__name__}; allowed is a PIL.Image.Image")
-    if getattr(image, "n_frames", 1) != 1:
-        raise InvalidRequest("content", f"is a picture of {image.n_frames} frames; use Content.from_frames")
-    if image.mode != "1" and image.mode not in BYTE_MODES and image.mode not in NUMBER_MODES:
-        raise UnsupportedType(
-            "content", f"is a picture of mode {image.mode!r}; allowed are 1, {', '.join([*BYTE_MODES, *NUMBER_MODES])}"
-        )
-    if 0 in image.size:
-        raise InvalidRequest("content", f"is a picture of size {image.size}, which holds no pixel")
-    image.load()  # now, since a lazily opened file may be closed by the time that it is hashed
-    return Buffer(image, _picture_parts, image.size)
-
-
-def _picture_parts(image: Any) -> Parts:
-    width, height = image.size
-    mode = image.mode
-    data: Any
-    form: tuple[str, tuple[int, ...]]
-    if mode == "1":
-        data = np.asarray(image).astype(np.uint8)
-        form = ("b1", (height, width))
-    elif mode in NUMBER_MODES:
-        data = _pixels_in_place(image)
-        mode, stored, dtype = NUMBER_MODES[mode]
-        if data is None:
-            data = np.frombuffer(image.tobytes(), stored).astype(f"<{dtype}", copy=False)
-        form = (dtype, (height, width))
-    else:
-        depth = BYTE_MODES[mode]
-        data = _pixels_in_place(image)
-        if data is None:
-            data = image.tobytes()
-            if mode == "RGBX":  # its fourth byte means nothing
-                data = np.ascontiguousarray(np.frombuffer(data, np.uint8).reshape(-1, 4)[:, :3])
-        form = ("u1", (height, width) if depth == 1 else (height, width, depth))
-    return Parts(ArrayForm(*form, _picture_attrs(image, mode)), data)
-
-
-def _pixels_in_place(image: Any) -> _core.Pixels | None:
-    """The pixels where Pillow keeps them, or None where it does not offer them: its copy is then read.
-
-    Pillow before 13 offers pictures whose rows lie apart as if they did not, and crashes on some mapped ones.
-    """
-    layout = KEPT_AS_THEY_ARE.get(image.mode)
-    if layout is None or int(sys.modules["PIL"].__version__.partition(".")[0]) < 13:
-        return None
-    try:
-        schema, array = image.__arrow_c_array__()
-        return _core.Pixels(schema, array, image.width * image.height, *layout)
-    except ValueError:  # several blocks of memory, or rows that lie apart
-        return None
-
-
-def _picture_attrs(image: Any, mode: str) -> dict[str, object]:
-    attrs: dict[str, object] = {"mode": mode}
-    if mode in ("P", "PA"):
-        palette_mode = image.palette.mode
-        attrs["palette"] = [palette_mode, bytes(image.im.getpalette(palette_mode, palette_mode))]
-    if "transparency" in image.info:
-        attrs["transparency"] = image.info["transparency"]
-    orientation = _orientation(image)
-    if orientation is not None:
-        attrs["orientation"] = orientation
-    return attrs
-
-
-def _orientation(image: Any) -> int | None:
-    """The EXIF orientation if it turns the picture; a broken tag turns nothing."""
-    try:
-        value = image.getexif().get(EXIF_ORIENTATION)
-    except Exception:  # noqa: BLE001 - Pillow raises whatever a broken block leads it to; decoders ignore it too
-        return None
-    return int(value) if isinstance(value, int) and 2 <= value <= 8 else None

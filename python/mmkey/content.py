@@ -11,13 +11,13 @@ import contextlib
 import functools
 import os
 import sys
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, BinaryIO, NoReturn, final
 
 import numpy as np
 
-from . import _core, _sources, hashing
+from . import _core, _pictures, _sources, hashing
+from ._turn import HeldHereError, Turn
 from .errors import InvalidRequest, UnsupportedType, shown
 
 __all__ = ["Content", "resolve"]
@@ -37,15 +37,15 @@ class Content:
     caller keeps the object alive and unchanged (which is checked), and always for ``bytes`` objects and files.
     """
 
-    __slots__ = ("__weakref__", "_hint", "_known", "_lock", "_pinned", "_source", "kind")
+    __slots__ = ("__weakref__", "_hint", "_known", "_pinned", "_source", "_turn", "kind")
 
     #: ``"bytes"``, ``"array"``, ``"frames"`` or ``"opaque"``; part of the key, so equal digests of two kinds differ.
     kind: str
     _hint: object
     _known: dict[str, _core.Content]
-    _lock: threading.Lock
     _pinned: _core.Content | None
     _source: _sources.Source
+    _turn: Turn
 
     def __init__(self) -> None:
         raise TypeError("a Content is made by Content.of or one of the from_... constructors")
@@ -54,7 +54,7 @@ class Content:
     def _make(cls, kind: str, source: _sources.Source, hint: object = None) -> Content:
         self = object.__new__(cls)
         hint = source.hint() if hint is None else hint
-        self._put(kind=kind, _source=source, _hint=hint, _known={}, _pinned=None, _lock=threading.Lock())
+        self._put(kind=kind, _source=source, _hint=hint, _known={}, _pinned=None, _turn=Turn())
         return self
 
     def _put(self, **slots: object) -> None:
@@ -101,7 +101,7 @@ class Content:
 
         No other metadata of the file enters. Several frames are an error: use :meth:`from_frames`.
         """
-        return Content._make("array", _sources.picture_source(image))
+        return Content._make("array", _pictures.picture_source(image))
 
     @staticmethod
     def from_frames(contents: Iterable[object]) -> Content:
@@ -167,7 +167,7 @@ class Content:
             or (hasattr(thing, "read") and not _is_mmap(thing))
         ):
             return Content.from_file(thing)  # type: ignore[arg-type]
-        if _sources.is_picture(thing):
+        if _pictures.is_picture(thing):
             return Content.from_image(thing)
         if isinstance(thing, (bytes, bytearray)) or _is_mmap(thing) or _is_byte_view(thing):
             return Content.from_bytes(thing)
@@ -286,7 +286,12 @@ def _hash_all(contents: Iterable[Content], algorithms: tuple[str, ...], threads:
     with contextlib.ExitStack() as locks:
         # In one order for all threads, so that two of them with the same contents never wait for each other.
         for key in sorted(unknown):
-            locks.enter_context(unknown[key]._lock)
+            try:
+                locks.enter_context(unknown[key]._turn)
+            except HeldHereError:
+                raise InvalidRequest(
+                    "content", "is asked for by its own source, as by a stream's read(), which cannot wait for itself"
+                ) from None
         try:
             if len(algorithms) > 1:
                 for content in unknown.values():
@@ -359,7 +364,8 @@ def _message(content: Content, algorithm: str) -> tuple[bytes, Any] | None:
 
 
 def _stream_digest(content: Content, algorithm: str, threads: int) -> bytes:
-    digest = hashing.digest_file(content._source.stream(), algorithm, threads=threads)
+    with content._source.stream() as stream:
+        digest = hashing.digest_file(stream, algorithm, threads=threads)
     if digest == hashing.digest(b"", algorithm):
         raise InvalidRequest("content", "holds zero bytes")
     if content._hint is None:

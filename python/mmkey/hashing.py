@@ -8,7 +8,7 @@ import stat
 from typing import IO, TYPE_CHECKING, Any
 
 from mmkey._core import blake3, digest, digest_many, kernels, selftest, sha256
-from mmkey.errors import InvalidRequest, UnsupportedType
+from mmkey.errors import InvalidRequest, MmkeyError, UnsupportedType, shown
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -30,11 +30,11 @@ def new(name: str, data: Buffer = b"", *, usedforsecurity: bool = True, **option
         return sha256(data, usedforsecurity=usedforsecurity, **options)
     if folded == "blake3":
         return blake3(data, usedforsecurity=usedforsecurity, **options)
-    raise InvalidRequest("name", f"is {name!r}; it must be 'sha256' or 'blake3'")
+    raise InvalidRequest("name", f"is {shown(name)}; it must be 'sha256' or 'blake3'")
 
 
 def digest_file(
-    path_or_file: str | bytes | os.PathLike[str] | os.PathLike[bytes] | IO[bytes],
+    path_or_file: str | bytes | os.PathLike[str] | os.PathLike[bytes] | IO[bytes] | io.RawIOBase,
     algorithm: str = "sha256",
     *,
     threads: int = 1,
@@ -44,23 +44,35 @@ def digest_file(
     ``path_or_file``: a path, or a file object open for reading bytes, which is read from where it stands to its end.
     ``threads``: the most that may work on it (BLAKE3 only).
 
-    The file is read and not mapped: a mapped file that another process cuts short kills the reader.
-    Raises InvalidRequest (``path_or_file``) if the file's size, time or inode changes while it is read,
+    The file is read and not mapped: a mapped file that another process cuts short kills the reader. A pipe is read to
+    its end, and so is a file of /proc, whose size says nothing.
+    Raises InvalidRequest (``path_or_file``) for what is no path or closed, and if the file's size, time or inode
+    changes while it is read,
     UnsupportedType (``path_or_file``) for a file open for text, OSError as ``open`` does.
     """
     digest(b"", algorithm, threads=threads)  # bad arguments are told before the file is opened
     if isinstance(path_or_file, (str, bytes, os.PathLike)):
-        with open(path_or_file, "rb", buffering=0) as file:
-            return _digest_open(file, algorithm, threads, path=path_or_file)
-    if isinstance(path_or_file, io.BytesIO):
-        with path_or_file.getbuffer() as view:
-            result = digest(view[path_or_file.tell() :], algorithm, threads=threads)
-        path_or_file.seek(0, os.SEEK_END)
-        return result
+        path = checked_path(path_or_file, "path_or_file")
+        with open(path, "rb", buffering=0) as file:
+            return _digest_open(file, algorithm, threads, path=path)
     if isinstance(path_or_file, io.TextIOBase) or not hasattr(path_or_file, "read"):
         kind = type(path_or_file).__name__
         raise UnsupportedType("path_or_file", f"must be a path or a file open for reading bytes, not {kind}")
-    return _digest_open(path_or_file, algorithm, threads, path=None)
+    try:
+        if isinstance(path_or_file, io.BytesIO):
+            return _digest_memory(path_or_file, algorithm, threads)
+        return _digest_open(path_or_file, algorithm, threads, path=None)
+    except ValueError as error:
+        if isinstance(error, MmkeyError) or getattr(path_or_file, "closed", False) is not True:
+            raise
+        raise InvalidRequest("path_or_file", "is a closed file; it must be open for reading bytes") from None
+
+
+def _digest_memory(file: io.BytesIO, algorithm: str, threads: int) -> bytes:
+    with file.getbuffer() as view:
+        result = digest(view[file.tell() :], algorithm, threads=threads)
+    file.seek(0, os.SEEK_END)
+    return result
 
 
 def _digest_open(file: Any, algorithm: str, threads: int, *, path: Any) -> bytes:
@@ -78,11 +90,11 @@ def _digest_open(file: Any, algorithm: str, threads: int, *, path: Any) -> bytes
             size += len(data)
     if before is not None:
         after = _status(file)
-        changed = after is None or _identity(after) != _identity(before)
+        same = after is not None and file_identity(after) == file_identity(before)
         if path is not None:
-            changed = changed or size != before.st_size or _identity(os.stat(path)) != _identity(before)
-        if changed:
-            raise InvalidRequest("path_or_file", "changed while it was read: its size, time or inode is another now")
+            same = same and file_identity(os.stat(path)) == file_identity(before)
+        if not same or (path is not None and not is_whole(before, size)):
+            raise InvalidRequest("path_or_file", what_changed(before, size, same=same))
     return hasher.digest()
 
 
@@ -104,5 +116,37 @@ def _status(file: Any) -> os.stat_result | None:
     return status if stat.S_ISREG(status.st_mode) else None
 
 
-def _identity(status: os.stat_result) -> tuple[int, ...]:
+def checked_path(path: Any, field: str) -> Any:
+    """The path as text or bytes; an error under `field` for what can be none."""
+    try:
+        found = os.fspath(path)
+        nul = b"\0" in os.fsencode(found)
+    except TypeError:
+        raise UnsupportedType(
+            field, f"is a {type(path).__name__} that gives no path; allowed is text or bytes"
+        ) from None
+    except UnicodeEncodeError:
+        raise InvalidRequest(field, f"{shown(path)} is no path: it holds a lone surrogate") from None
+    if nul:
+        raise InvalidRequest(field, f"{shown(path)} is no path: it holds a NUL, which ends every path")
+    return found
+
+
+def file_identity(status: os.stat_result) -> tuple[int, ...]:
+    """What stays the same as long as nobody writes to a file or puts another in its place."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def is_whole(status: os.stat_result, count: int) -> bool:
+    """Whether `count` bytes are all of a file. Those of /proc say that they hold none, and end where reading ends."""
+    return status.st_size in {count, 0}
+
+
+def what_changed(status: os.stat_result, count: int, *, same: bool) -> str:
+    """Why what was read of a file has no digest."""
+    if same:
+        return (
+            f"gave {count} bytes where its size is {status.st_size}: it changed while it was read, or its file system "
+            "does not know sizes; if so, open it and give the file object"
+        )
+    return "changed while it was read: its size, time or inode is another now"

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "mmkey"
-BINDS_THE_CORE = {"hashing", "content", "request", "engine", "index", "_sources"}
+BINDS_THE_CORE = {"__init__", "hashing", "content", "request", "engine", "index", "_pictures"}
 OPTIONAL = [
     "PIL", "av", "blake3", "cbor2", "fastapi", "jinja2", "jsonschema", "matplotlib", "ml_dtypes", "msgpack", "openai",
     "pydantic", "rich", "tokenizers", "torch", "torchvision", "transformers", "typer", "vllm", "zmq",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import io
+import mmap
 import pickle
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import mmkey
 
@@ -209,3 +212,123 @@ def test_masked_slots_and_bytes_are_no_slots(slots):
         index.insert(prepared, slots)
     assert error.value.field == "slots"
     assert len(index) == 0
+
+
+@pytest.mark.parametrize("ask", [lambda c: c.digest("sha256"), lambda c: c.digest("blake3"), hash, pickle.dumps])
+@pytest.mark.parametrize("within_frames", [False, True])
+def test_a_stream_that_asks_for_its_own_content_gets_an_error_and_no_deadlock(ask, within_frames):
+    class Asking(io.RawIOBase):
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: Any) -> int:
+            ask(asked)
+            return 0
+
+    content = asked = mmkey.Content.from_file(Asking())  # type: ignore[arg-type]
+    if within_frames:
+        asked = mmkey.Content.from_frames([content])
+    with pytest.raises(mmkey.InvalidRequest, match="own source") as error:
+        content.digest("sha256")
+    assert error.value.field == "content"
+
+
+def test_a_stream_that_passes_over_the_error_of_asking_for_its_own_content_is_read():
+    class Asking(io.BytesIO):
+        def readinto(self, buffer: Any) -> int:
+            with pytest.raises(mmkey.InvalidRequest):
+                content.digest("sha256")
+            return super().readinto(buffer)
+
+    content = mmkey.Content.from_file(Asking(b"a picture"))
+    assert content.text("sha256") == mmkey.Content.from_bytes(b"a picture").text("sha256")
+
+
+def test_a_picture_closed_before_it_is_given_or_hashed_is_told(tmp_path):
+    Image.new("RGB", (4, 4)).save(tmp_path / "p.png")
+    for image in (Image.open(tmp_path / "p.png"), Image.new("RGB", (4, 4))):
+        image.load()
+        content = mmkey.Content.from_image(image)
+        image.close()
+        for work in (lambda c=content: c.digest("sha256"), lambda i=image: mmkey.Content.of(i)):
+            with pytest.raises(mmkey.InvalidRequest, match="cannot be read") as error:
+                work()
+            assert error.value.field == "content"
+    lazy = Image.open(tmp_path / "p.png")
+    lazy.close()
+    with pytest.raises(mmkey.InvalidRequest, match="cannot be read"):
+        mmkey.Content.from_image(lazy)
+
+
+def test_a_buffer_closed_before_it_is_given_or_hashed_is_told():
+    view, mapped = memoryview(b"a picture"), mmap.mmap(-1, 10)
+    contents = [mmkey.Content.from_bytes(view), mmkey.Content.from_bytes(mapped)]
+    view.release()
+    mapped.close()
+    for content in contents:
+        with pytest.raises(mmkey.InvalidRequest, match="cannot be read") as error:
+            content.digest("sha256")
+        assert error.value.field == "content"
+    for closed in (view, mapped):
+        for work in (mmkey.digest, mmkey.sha256, mmkey.sha256().update, mmkey.blake3):
+            with pytest.raises(mmkey.InvalidRequest, match="cannot be read") as error:
+                work(closed)
+            assert error.value.field == "data"
+
+
+def test_text_without_utf8_is_no_context_of_a_derived_key():
+    with pytest.raises(mmkey.InvalidRequest, match="lone surrogate") as error:
+        mmkey.blake3(b"x", derive_key_context="a\ud800")
+    assert error.value.field == "derive_key_context"
+
+
+def test_a_number_too_long_to_print_is_told():
+    for work in (mmkey.digest, mmkey.digest_many):
+        with pytest.raises(mmkey.InvalidRequest, match=r"\[1, 1024\]") as error:
+            work(b"x" if work is mmkey.digest else [b"x"], threads=10**5000)
+        assert error.value.field == "threads"
+
+
+def test_a_wrong_algorithm_is_shown_in_one_short_line():
+    class Endless:
+        def __repr__(self) -> str:
+            return "line\n" * 100_000
+
+    for wrong in ("x" * 10**6, Endless()):
+        for work in (
+            lambda w=wrong: mmkey.digest(b"", w),
+            lambda w=wrong: mmkey.new(w),
+            lambda w=wrong: mmkey.KeyEngine("A", algorithm=w),
+            lambda w=wrong: mmkey.Content.from_bytes(b"x").digest(w),
+        ):
+            with pytest.raises((mmkey.InvalidRequest, mmkey.UnsupportedType)) as error:
+                work()
+            assert len(str(error.value)) < 300
+            assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_key_is_named_by_its_own_characters_whatever_its_class_says():
+    class Mute(str):
+        __slots__ = ()
+
+        def __str__(self) -> str:
+            raise RuntimeError("no")
+
+    for key in (Mute("rope"), Mute("\u00e9")):
+        with pytest.raises(mmkey.UnsupportedType) as error:
+            mmkey.KeyEngine("C", model_id="m", config={key: object()})
+        assert error.value.field == f"config.{str.__add__(key, '')}"
+
+
+def test_messages_of_a_layout_speak_of_what_was_given():
+    items = [mmkey.Image(b"x", **FULL)]
+    with pytest.raises(mmkey.InvalidRequest, match=r"2 ranges for 1 items; .*give an order") as error:
+        ENGINE.prepare(mmkey.Request(range(9), items, [(1, 2), (4, 2)]))
+    assert error.value.field == "layout"
+    chain = ENGINE.chain(mmkey.Request([1]))
+    with pytest.raises(mmkey.InvalidRequest, match=r"2\*\*64 - 1") as error:
+        chain.extend([1], items, [(5, 2**64 - 1)])
+    assert error.value.field == "layout[0]"
+    with pytest.raises(mmkey.InvalidRequest, match=r"no layout says where .* give one") as error:
+        mmkey.KeyEngine("B").prepare(mmkey.Request([1, 7], items, None), placeholder_ids=[7])
+    assert error.value.field == "token_ids[1]"

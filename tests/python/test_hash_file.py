@@ -13,7 +13,7 @@ from pathlib import Path
 import blake3 as pypi
 import pytest
 
-from mmkey import hashing
+from mmkey import Content, hashing
 from mmkey.errors import InvalidRequest, UnsupportedType
 
 DATA = bytes(i % 251 for i in range(3_000_001))
@@ -126,6 +126,88 @@ def test_what_is_no_binary_file_is_refused(path: Path) -> None:
         hashing.digest_file(path.with_name("nowhere"))
     with pytest.raises(IsADirectoryError):
         hashing.digest_file(path.parent)
+
+
+def test_a_file_whose_size_is_not_told_is_read_to_its_end() -> None:
+    path = "/proc/version"
+    assert os.stat(path).st_size == 0
+    data = Path(path).read_bytes()
+    assert hashing.digest_file(path) == hashlib.sha256(data).digest()
+    content = Content.from_file(path)
+    assert content.digest("sha256") == hashlib.sha256(data).digest()
+    assert content == Content.from_bytes(data)
+    assert hash(content) == hash(Content.from_bytes(data))
+
+
+def test_a_file_that_gives_less_than_its_size_is_refused_for_that_reason() -> None:
+    path = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    if not path.exists() or path.stat().st_size == len(path.read_bytes()):
+        path = Path("/sys/devices/system/cpu/online")
+    size, told = len(path.read_bytes()), path.stat().st_size
+    assert size != told
+    for work in (hashing.digest_file, lambda p: Content.from_file(p).digest("sha256")):
+        with pytest.raises(InvalidRequest, match=f"gave {size} bytes where its size is {told}: .*does not know sizes"):
+            work(path)
+    with path.open("rb") as file:
+        assert hashing.digest_file(file) == hashlib.sha256(path.read_bytes()).digest()
+
+
+@pytest.mark.parametrize("size", [3, (8 << 20) + 1])
+def test_a_path_that_has_become_a_pipe_is_refused_at_once(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "media"
+    path.write_bytes(b"x" * size)
+    content = Content.from_file(path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(UnsupportedType, match="no regular file") as error:
+        content.digest("sha256")
+    assert error.value.field == "content"
+
+
+@pytest.mark.parametrize("path", ["nul\0here", b"nul\0here", "lone\ud800surrogate"])
+def test_what_no_path_can_hold_is_told(path: str | bytes) -> None:
+    with pytest.raises(InvalidRequest) as error:
+        hashing.digest_file(path)
+    assert error.value.field == "path_or_file"
+    if isinstance(path, str):
+        with pytest.raises(InvalidRequest) as error:
+            Content.from_file(path)
+        assert error.value.field == "content"
+
+
+def test_a_path_object_that_gives_no_path_is_refused() -> None:
+    class Pathless(os.PathLike):  # type: ignore[type-arg]
+        def __fspath__(self) -> str:
+            return 5  # type: ignore[return-value]
+
+    for work, field in ((hashing.digest_file, "path_or_file"), (Content.from_file, "content")):
+        with pytest.raises(UnsupportedType) as error:
+            work(Pathless())
+        assert error.value.field == field
+
+
+class Bare:
+    """A file with nothing but what reading needs."""
+
+    def __init__(self, file: io.IOBase) -> None:
+        self.read = file.read
+        self.closed = file.closed
+
+
+def test_a_closed_file_is_told(path: Path) -> None:
+    files = [path.open("rb"), path.open("rb", buffering=0), io.BytesIO(DATA)]
+    contents = [Content.from_file(file) for file in files]
+    for file in files:
+        file.close()
+    for file in [*files, Bare(files[0])]:
+        for work, field in ((hashing.digest_file, "path_or_file"), (Content.from_file, "content")):
+            with pytest.raises(InvalidRequest, match="is a closed") as error:
+                work(file)
+            assert error.value.field == field
+    for content in contents:
+        with pytest.raises(InvalidRequest, match="is a closed") as error:
+            content.digest("sha256")
+        assert error.value.field == "content"
 
 
 def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:

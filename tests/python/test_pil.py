@@ -12,7 +12,7 @@ import pytest
 import logical
 import mmkey
 import reference
-from mmkey import _core, _sources
+from mmkey import _core, _pictures
 from mmkey.content import resolve
 
 PIL = pytest.importorskip("PIL")
@@ -50,7 +50,7 @@ def expected_array(case):
 def reading(request, monkeypatch):
     """Both ways to a picture's pixels."""
     if request.param == "copied":
-        monkeypatch.setattr(_sources, "KEPT_AS_THEY_ARE", {})
+        monkeypatch.setattr(_pictures, "KEPT_AS_THEY_ARE", {})
     return request.param
 
 
@@ -275,7 +275,7 @@ def test_pixels_in_place_are_those_of_the_copy(mode, algorithm):
     # Around a BLAKE3 chunk, where a picture fills the lanes, and where one piece of it gives way to the next.
     for size in [(1, 1), (7, 5), (17, 20), (341, 1), (342, 1), (73, 75), (99, 111), (336, 336), (640, 481)]:
         image = noise(mode, size)
-        assert (_sources._pixels_in_place(image) is not None) == OFFERS_PIXELS
+        assert (_pictures._pixels_in_place(image) is not None) == OFFERS_PIXELS
         assert mmkey.Content.from_image(image).digest(algorithm) == expected_digest(image, algorithm), size
 
 
@@ -284,7 +284,7 @@ def test_pixels_in_place_are_those_of_the_copy(mode, algorithm):
 def test_a_picture_in_several_blocks_of_memory_has_the_digest_of_its_bytes(mode, algorithm):
     image = noise(mode, (5000, 3500))
     if OFFERS_PIXELS:
-        assert _sources._pixels_in_place(image) is None
+        assert _pictures._pixels_in_place(image) is None
     assert mmkey.Content.from_image(image).digest(algorithm) == expected_digest(image, algorithm)
 
 
