@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 LANGUAGES = ("en", "zh")
-PAGES = {"index": "#acceptance", "matrix": "section:has(#totals)"}  # and what is left out of the readme's picture
+# and what is left out of the readme's picture
+PAGES = {"index": "#acceptance, section:has(> #matrix)", "matrix": "section:has(> #totals)"}
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 IMAGES = Path(__file__).parent / "images"
 WIDTH, HEIGHT = 1000, 1100

@@ -290,7 +290,7 @@ def test_a_study_of_five_hundred_pictures_with_long_names_stays_small(copy: Path
         if name in {f"{s}.html" for s in SCENARIOS}:
             page = Page(text)
             assert re.search(r"Strips of \d+ of 500 cases are drawn", page.text)
-            rows = len(re.findall(r'<tr><th scope="row">\d+</th>', text))
+            rows = len(re.findall(r'<th role="rowheader" scope="row">\d+</th>', text))
             assert rows >= 100
             told = re.findall(r"(\d+) of 500 cases are listed", page.text)
             assert told == ([] if rows == 500 else [str(rows)]) or "variant" in text.lower()
@@ -403,6 +403,16 @@ def test_chinese_pages_have_no_english_sentence_but_what_is_marked(copy: Path) -
         said = re.sub(r"<[^>]*>", "\n", said)
         english = [line for line in said.splitlines() if re.search(r"[a-z]{2,} [a-z]{2,} [a-z]{3,}", line)]
         assert [line for line in english if not re.search(r"sha256 (stream|many)|frame", line)] == [], name
+
+
+def test_chinese_pages_are_punctuated_as_chinese(copy: Path) -> None:
+    (copy / "bench.json").write_text(json.dumps(BENCH), encoding="utf-8")
+    skipped = [{"file": "notes.txt", "reason": "not a JPEG, PNG or WebP picture"}]
+    edit(copy / "run.json", lambda run: run.update(skipped=skipped))
+    for name, text in make_pages(read_results(copy), "zh").items():
+        shown = Page(text).text
+        assert re.findall(r".{0,9}[\u4e00-\u9fff\uff09][,;:.](?!\w).{0,9}", shown) == [], name
+        assert re.findall(r".{0,9}\uff1a .{0,9}", shown) == [], name
 
 
 def test_a_sentence_that_is_not_known_is_shown_in_english_and_marked(copy: Path) -> None:

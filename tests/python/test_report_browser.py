@@ -238,6 +238,54 @@ def test_a_page_prints(chromium: Any, results: dict[str, Path]) -> None:
         assert visit.page.pdf().startswith(b"%PDF-")
 
 
+def test_a_page_prints_in_the_same_colours_whatever_the_reader_s_setting(
+    chromium: Any, results: dict[str, Path]
+) -> None:
+    names = ["--ink", "--a", "--b", "--c", "--peer", "--good-bar", "--bad-bar", "--warn-bar", "--bad-ink"]
+    printed = []
+    for scheme in ("light", "dark"):
+        with Visit(chromium, results["en"] / "index.html", scheme=scheme) as visit:
+            read = "(names) => names.map((name) => getComputedStyle(document.documentElement).getPropertyValue(name))"
+            on_screen = visit.page.evaluate(read, names)
+            visit.page.emulate_media(media="print", color_scheme=scheme)
+            printed.append(visit.page.evaluate(read, names))
+            assert (on_screen[1:] == printed[-1][1:]) == (scheme == "light")
+    assert printed[0] == printed[1]
+
+
+@pytest.mark.parametrize("width", [1030, 1440])
+def test_headings_of_the_heat_map_stay_in_sight(chromium: Any, results: dict[str, Path], width: int) -> None:
+    with Visit(chromium, results["en"] / "matrix.html", width=width) as visit:
+        visit.page.locator("#heat tbody tr").nth(60).scroll_into_view_if_needed()
+        heading = visit.page.locator("#heat thead").bounding_box()
+        assert 0 <= heading["y"] < heading["y"] + heading["height"] < 200
+        assert visit.overflow() == 0
+
+
+def test_on_a_narrow_screen_every_verdict_of_a_case_is_in_sight(chromium: Any, of_pictures: Path) -> None:
+    with Visit(chromium, of_pictures / "multi_image_different_order.html", width=360) as visit:
+        page = visit.page
+        rows = page.locator("table.cases tbody tr")
+        for n in range(rows.count()):
+            boxes = [cell.bounding_box() for cell in rows.nth(n).locator("td .v").all()]
+            assert len(boxes) == 6
+            assert all(box["x"] >= 0 and box["x"] + box["width"] <= 360 for box in boxes)
+        page.fill('[data-filter="text"]', "plain")
+        assert 0 < page.locator("table.cases tbody tr:visible").count() < rows.count()
+        page.locator("table.cases th[data-sort] button").first.click()
+        assert page.locator("table.cases th[aria-sort=ascending]").count() == 1
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+def test_axe_finds_no_fault_in_a_study_of_a_user_s_pictures(chromium: Any, of_pictures: Path, width: int) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    for name in ("index", "multi_image_different_order"):
+        with Visit(chromium, of_pictures / f"{name}.html", width=width) as visit:
+            found = Axe().run(visit.page).response["violations"]
+            assert [(v["id"], [n["html"][:200] for n in v["nodes"][:3]]) for v in found] == []
+
+
 def test_names_that_look_like_markup_stay_text(chromium: Any, of_pictures: Path) -> None:
     for path in sorted(of_pictures.glob("*.html")):
         with Visit(chromium, path, width=360) as visit:

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 LANGUAGES = ("en", "zh")
 HTML_LANG = {"en": "en", "zh": "zh-CN"}
+# what stands between two pieces of text: after words that end in a colon, and instead of a colon, comma, semicolon
+PUNCTUATION = {
+    "en": {"gap": " ", "colon": ": ", "comma": ", ", "semicolon": "; "},
+    "zh": {"gap": "", "colon": "\uff1a", "comma": "\uff0c", "semicolon": "\uff1b"},
+}
 _FOLDER = Path(__file__).parent / "languages"
 
 

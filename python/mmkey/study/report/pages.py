@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from mmkey.study.report.blocks import Difference, Strip, differences, strip
 from mmkey.study.report.cases import Limits, ThumbnailBook, to_draw
-from mmkey.study.report.catalogue import HTML_LANG, load
+from mmkey.study.report.catalogue import HTML_LANG, PUNCTUATION, load
 from mmkey.study.report.matrix import SEVERITY, Matrix, heat_map
 from mmkey.study.report.plots import draw
 from mmkey.study.report.text import printable
@@ -114,6 +114,7 @@ class _Maker:
             finalize=_fit_to_print,
         )
         self.environment.filters |= {"n": _number, "us": _microseconds, "listed": _listed}
+        self.environment.globals |= PUNCTUATION[say.lang]
         self.environment.globals |= {
             "t": say,
             "tr": say.sentence,
