@@ -1,6 +1,7 @@
 // The prefix index. Whoever holds its lock never waits for the GIL, so calls may keep the GIL while they wait for it. Those
 // shorter than a hand-over of the GIL do: two threads that hand it over for a match of a microsecond are slower than one.
 #include "errors.h"
+#include "fork_lock.h"
 #include "integers.h"
 #include "mmkey/radix_events.h"
 #include "mmkey/radix_index.h"
@@ -36,6 +37,17 @@ struct Index {
               return listened;
           }()) {}
 
+    /// Does `work`, without the GIL if it is long; InvalidRequest in a child forked while that went on.
+    template <typename Work>
+    auto at(bool is_long, Work&& work) {
+        calls.require_kept("index");
+        if (!is_long) return work();
+        const py::gil_scoped_release release;
+        const mmkey::python::ForkCount::Call call(calls);
+        return work();
+    }
+
+    mmkey::python::ForkCount calls;
     std::optional<mmkey::EventLog> log;
     RadixIndex index;
 };
@@ -62,10 +74,12 @@ struct Held {
         return static_cast<bool>(result.hold);
     }
     void release() {
+        owner->calls.require_kept("index");
         const std::lock_guard lock(mutex);
         result.hold.release();
     }
     void exit() {
+        owner->calls.require_kept("index");
         const std::lock_guard lock(mutex);
         if (result.hold) result.hold.release();
     }
@@ -82,13 +96,6 @@ const Prepared& to_prepared(py::handle object) {
     if (py::isinstance<Prepared>(object)) return object.cast<const Prepared&>();
     throw UnsupportedType("prepared", std::string("is a ") + Py_TYPE(object.ptr())->tp_name +
                                           "; allowed is what KeyEngine.prepare returns");
-}
-
-template <typename Work>
-auto without_gil(bool is_long, Work&& work) {
-    if (!is_long) return work();
-    const py::gil_scoped_release release;
-    return work();
 }
 
 py::array_t<std::int64_t> to_array(std::span<const std::int64_t> slots) {
@@ -161,7 +168,8 @@ void bind_results(py::module_& m) {
             [](Match& self) {
                 const std::lock_guard lock(self.mutex);
                 require_not_held(self.result.hold);
-                self.result.hold = self.owner->index.hold(to_prepared(self.prepared), self.result.slots());
+                self.result.hold = self.owner->at(
+                    false, [&] { return self.owner->index.hold(to_prepared(self.prepared), self.result.slots()); });
             },
             "Holds what was matched earlier. HoldError if it is held already, or stale: a block is no longer in its slot.")
         .def("__repr__", [](Match& self) {
@@ -204,38 +212,38 @@ void bind_index(py::module_& m) {
                 bool whole_items) {
                  const Prepared& request = to_prepared(prepared);
                  const std::uint64_t most = limit.is_none() ? RadixIndex::no_limit : to_uint(limit, "limit");
-                 auto match = without_gil(request.token_ids.size() >= long_match,
-                                          [&] { return self->index.match(request, most, hold, whole_items); });
+                 auto match = self->at(request.token_ids.size() >= long_match,
+                                       [&] { return self->index.match(request, most, hold, whole_items); });
                  return std::make_unique<Match>(self, prepared, std::move(match));
              })
         .def("insert",
              [](const std::shared_ptr<Index>& self, const py::object& prepared, const py::object& slots, bool hold) {
                  const Prepared& request = to_prepared(prepared);
                  const std::vector<std::int64_t> given = to_slots(slots, "slots");
-                 auto inserted = without_gil(request.token_ids.size() >= long_change,
-                                             [&] { return self->index.insert(request, given, hold); });
+                 auto inserted = self->at(request.token_ids.size() >= long_change,
+                                          [&] { return self->index.insert(request, given, hold); });
                  return std::make_unique<Inserted>(self, prepared, std::move(inserted));
              })
         .def("evict",
              [](Index& self, const py::object& blocks) {
                  const std::uint64_t count = to_uint(blocks, "blocks");
-                 return to_array(without_gil(count >= long_change / 16, [&] { return self.index.evict(count); }));
+                 return to_array(self.at(count >= long_change / 16, [&] { return self.index.evict(count); }));
              })
         .def("remove",
              [](Index& self, const py::object& prepared, const py::object& from_block) {
                  const Prepared& request = to_prepared(prepared);
                  const std::uint64_t first = to_uint(from_block, "from_block");
-                 return to_array(without_gil(request.token_ids.size() >= long_change,
-                                             [&] { return self.index.remove(request, first); }));
+                 return to_array(self.at(request.token_ids.size() >= long_change,
+                                         [&] { return self.index.remove(request, first); }));
              })
-        .def("clear", [](Index& self) { return to_array(without_gil(true, [&] { return self.index.clear(); })); })
-        .def("__len__", [](const Index& self) { return self.index.size(); })
-        .def("stats", [](const Index& self) { return to_dict(self.index.stats()); })
-        .def("check", [](const Index& self) { without_gil(true, [&] { self.index.check(); }); })
+        .def("clear", [](Index& self) { return to_array(self.at(true, [&] { return self.index.clear(); })); })
+        .def("__len__", [](Index& self) { return self.at(false, [&] { return self.index.size(); }); })
+        .def("stats", [](Index& self) { return to_dict(self.at(false, [&] { return self.index.stats(); })); })
+        .def("check", [](Index& self) { self.at(true, [&] { self.index.check(); }); })
         .def("events", [](Index& self) {
             py::list events;
             if (!self.log) return events;
-            for (const BlockEvent& event : without_gil(true, [&] { return self.log->drain(); }))
+            for (const BlockEvent& event : self.at(true, [&] { return self.log->drain(); }))
                 events.append(to_tuple(event));
             return events;
         });

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <cstdint>
 
 namespace mmkey::python {
 
@@ -66,6 +67,38 @@ class ForkGuard {
 
   private:
     ForkLock& lock_;
+};
+
+/// Counts the calls that work on a thing without the GIL. What has locks of its own may be locked and half changed where one
+/// was at work at a fork: in the child it is lost. A fork comes from a thread that has the GIL, so no other call matters.
+class ForkCount {
+  public:
+    /// InvalidRequest under `field` where it is lost.
+    void require_kept(const char* field) const {
+        if (lost(state_.load())) throw InvalidRequest(field, ForkLock::problem);
+    }
+
+    /// One call, for as long as it lives.
+    class Call {
+      public:
+        explicit Call(ForkCount& count) noexcept : state_(count.state_) {
+            std::uint64_t now = state_.load();
+            while (!state_.compare_exchange_weak(now, (generation() << 32) | ((now + 1) & 0xffffffff))) {
+            }
+        }
+        Call(const Call&) = delete;
+        Call& operator=(const Call&) = delete;
+        ~Call() { state_.fetch_sub(1); }
+
+      private:
+        std::atomic<std::uint64_t>& state_;
+    };
+
+  private:
+    static std::uint64_t generation() noexcept { return static_cast<std::uint64_t>(fork_generation.load()); }
+    static bool lost(std::uint64_t state) noexcept { return (state & 0xffffffff) != 0 && state >> 32 != generation(); }
+
+    std::atomic<std::uint64_t> state_{0};  // the generation of the last call, above; calls at work, below
 };
 
 }  // namespace mmkey::python

@@ -110,12 +110,27 @@ def hasher():
     uses = (hasher.digest, hasher.hexdigest, hasher.copy, hasher.reset, lambda: hasher.update(b"x"))
     return lambda: hasher.update(data), lambda: hasher.digest() in (new().digest(), once[what]), uses
 
+def index():
+    index = mmkey.RadixIndex(1)
+    prepared = mmkey.KeyEngine("A", block_size=1).prepare(mmkey.Request(np.arange(1_000_000, dtype=np.uint32)))
+    index.insert(prepared, np.arange(1_000_000))
+    match = index.match(prepared, hold=True)
+    uses = (
+        lambda: index.match(prepared, limit=1), lambda: index.insert(prepared, np.arange(1_000_000)),
+        lambda: index.evict(1), lambda: index.remove(prepared), index.clear, index.stats, index.check, match.release,
+        lambda: match.__exit__(None, None, None), index.match(prepared).hold,
+    )
+    match_of[:] = [match]
+    return lambda: [index.check() for _ in range(5)], lambda: len(index) == 1_000_000, uses
+
+match_of = []
+
 def in_child(right, uses):
     assert mmkey.sha256(b"abc").digest() == mmkey.digest(b"abc") == hashlib.sha256(b"abc").digest()
     try:
         return RIGHT if right() else WRONG
     except mmkey.InvalidRequest as error:
-        assert error.field in ("chain", "hasher") and "forked" in str(error)
+        assert error.field in ("chain", "hasher", "index") and "forked" in str(error)
     for use in uses:
         try:
             use()
@@ -125,7 +140,7 @@ def in_child(right, uses):
     return REFUSED
 
 for _ in range(20):
-    work, right, uses = {"content": content, "frames": content, "chain": chain}.get(what, hasher)()
+    work, right, uses = {"content": content, "frames": content, "chain": chain, "index": index}.get(what, hasher)()
     worker = threading.Thread(target=work)
     worker.start()
     time.sleep(0.02)
@@ -142,6 +157,8 @@ for _ in range(20):
     worker.join()
     assert right()  # in the parent nothing is lost
     assert code in ((RIGHT, REFUSED) if uses else (RIGHT,)), code
+    for match in match_of:
+        match.release()
     if within and (code == REFUSED or not uses):
         print("equal")
         break
@@ -202,7 +219,7 @@ def test_a_child_forked_while_threads_are_hashing_gives_the_same_keys():
     run(WHILE_BUSY)
 
 
-@pytest.mark.parametrize("what", ["content", "frames", "chain", "sha256", "blake3"])
+@pytest.mark.parametrize("what", ["content", "frames", "chain", "index", "sha256", "blake3"])
 def test_what_a_thread_is_within_at_a_fork_is_made_anew_in_the_child_or_refused(what):
     run(WITHIN, what)
 
