@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,24 @@ def block_size(request: pytest.FixtureRequest) -> int:
 def within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Within:
     """The command line run in this process, with a folder of its own as the working directory."""
     return Within(tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture(scope="session")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of the seven scenarios and of the matrix."""
+    from mmkey.__main__ import main
+
+    folder = tmp_path_factory.mktemp("results")
+    assert main(["study", "--out", str(folder)]) == 0
+    assert main(["study", "--out", str(folder), "--matrix"]) == 0
+    return folder
+
+
+@pytest.fixture
+def copy(out: Path, tmp_path: Path) -> Path:
+    """The JSON files and the evidence alone, free to be spoilt."""
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    for path in [*out.glob("*.json"), out / "evidence.txt"]:
+        shutil.copy(path, folder)
+    return folder

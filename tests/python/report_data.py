@@ -1,7 +1,15 @@
-"""What the tests of the report share: the scenarios, and what `mmkey bench --json` might print."""
+"""What the tests of the report share: the scenarios, what `mmkey bench --json` might print, and a reader of pages."""
 
 from __future__ import annotations
 
+import json
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VOID = {"meta", "br", "input", "img", "link", "hr"}
 SCENARIOS = [
     "same_text_same_image", "same_text_different_image", "same_image_different_question", "same_image_different_resize",
     "multi_image_same_order", "multi_image_different_order", "same_video_different_frame_sampling",
@@ -20,3 +28,41 @@ BENCH = {
         for a in ("sha256", "blake3") for n in (0, 8)
     ],
 }  # fmt: skip
+
+
+class Page(HTMLParser):
+    """What a page holds: well-formed, or an AssertionError."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        assert len(dict(attrs)) == len(attrs), f"an attribute twice: {attrs}"
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not {"script", "style"} & set(self._open):
+            self.text += data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attrs for name, attrs in self.elements if name == tag]
+
+
+def edit(path: Path, change: Any) -> None:
+    value = json.loads(path.read_text(encoding="utf-8"))
+    change(value)
+    path.write_text(json.dumps(value), encoding="utf-8")

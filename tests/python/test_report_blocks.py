@@ -35,6 +35,13 @@ def requests(draw: st.DrawFn) -> tuple[int, list[dict[str, Any]]]:
     return place + draw(st.integers(1, 300)), items
 
 
+NOTHING = {strategy: {"blocks": 0, "reused": 0, "wrong": 0, "missed": 0} for strategy in "ABC"}
+
+
+def verdicts(verdict: str) -> dict[str, dict[str, list[str]]]:
+    return {granularity: {strategy: [verdict, verdict] for strategy in "ABC"} for granularity in ("request", "prefix")}
+
+
 def case(first: tuple[int, Any], second: tuple[int, Any], reuse: dict[str, dict[str, int]], differ: list[str]) -> Case:
     return Case.model_validate(
         {
@@ -42,8 +49,8 @@ def case(first: tuple[int, Any], second: tuple[int, Any], reuse: dict[str, dict[
             "second": [item["name"] for item in second[1]],
             "tokens": [first[0], second[0]],
             "differences": differ,
-            "verdicts": {},
-            "prefix_blocks": reuse,
+            "verdicts": verdicts("safe_miss"),
+            "prefix_blocks": NOTHING | reuse,
             "items": {"first": first[1], "second": second[1]},
         }
     )
@@ -141,8 +148,8 @@ def test_the_first_difference_comes_first_and_marks_its_block() -> None:
 
 
 def of_outcome(verdict: str) -> Case:
-    verdicts = {"request": {"A": [verdict, verdict]}}
-    return Case.model_validate({"first": [], "second": [], "tokens": [1, 1], "differences": [], "verdicts": verdicts})
+    lists: dict[str, list[str]] = {"first": [], "second": [], "differences": []}
+    return Case.model_validate({**lists, "tokens": [1, 1], "verdicts": verdicts(verdict)})
 
 
 def test_one_case_of_each_outcome_is_drawn_before_more_of_the_same() -> None:

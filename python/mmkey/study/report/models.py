@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic_core import PydanticCustomError
 
 Verdict = Literal["true_hit", "false_hit", "safe_miss", "missed_reuse"]
 Strategy = Literal["A", "B", "C"]
@@ -13,8 +14,40 @@ Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Range = Annotated[list[Count], Field(min_length=2, max_length=2)]
 Sizes = Annotated[list[Count], Field(min_length=2, max_length=3)]
+Verdicts = Annotated[list[Verdict], Field(min_length=2, max_length=2)]  # by image identity, by full identity
+_OTHER_PAGES = {"index", "matrix", "sweep"}
+
+
+def _page_of_its_own(name: str) -> str:
+    if name in _OTHER_PAGES:
+        raise PydanticCustomError("page_taken", "A page of another kind has this name: it is no scenario's")
+    return name
+
+
+def _each(*wanted: str) -> AfterValidator:
+    """A table has a column for each: one that is not there would put its neighbour's verdict under its heading."""
+
+    def check(found: dict[str, Any]) -> dict[str, Any]:
+        if lacking := [name for name in wanted if name not in found]:
+            raise PydanticCustomError("missing", "Lacks {lacking}", {"lacking": ", ".join(lacking)})
+        return found
+
+    return AfterValidator(check)
+
+
+def _one_page_each(scenarios: list[Scenario]) -> list[Scenario]:
+    if not scenarios:
+        raise PydanticCustomError("missing", "No scenario in it")
+    names = [part.scenario for scenario in scenarios for part in (scenario, *scenario.variants)]
+    for name in names:
+        if names.count(name) > 1:
+            raise PydanticCustomError("missing", "Scenario {name} is there twice", {"name": name})
+    return scenarios
+
+
 # A page's name is made of a scenario's: nothing but what a file name may hold everywhere.
-ScenarioName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,80}$")]
+ScenarioName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,80}$"), AfterValidator(_page_of_its_own)]
+_STRATEGIES, _GRANULARITIES = _each(*get_args(Strategy)), _each(*get_args(Granularity))
 
 
 class _Model(BaseModel):
@@ -82,9 +115,9 @@ class Case(_Model):
     second: list[str]
     tokens: Range
     differences: list[str]
-    verdicts: dict[Granularity, dict[Strategy, Annotated[list[Verdict], Field(min_length=2, max_length=2)]]]
+    verdicts: Annotated[dict[Granularity, Annotated[dict[Strategy, Verdicts], _STRATEGIES]], _GRANULARITIES]
     shared_tokens: Count | None = None
-    prefix_blocks: dict[Strategy, PrefixBlocks] | None = None
+    prefix_blocks: Annotated[dict[Strategy, PrefixBlocks], _STRATEGIES] | None = None
     items: BothRequests | None = None
 
 
@@ -96,8 +129,8 @@ class Scenario(_Model):
     algorithm: str
     block_size: Annotated[int, Field(ge=1)]
     kv_bytes_per_token: Annotated[int, Field(ge=1)]
-    request: dict[Strategy, Figures]
-    prefix: dict[Strategy, Figures]
+    request: Annotated[dict[Strategy, Figures], _STRATEGIES]
+    prefix: Annotated[dict[Strategy, Figures], _STRATEGIES]
     cases: list[Case]
     variants: list[Scenario] = []
 
@@ -120,7 +153,7 @@ class Check(_Model):
 
     passed: bool | None
     scenario: str
-    granularity: str
+    granularity: Granularity | Literal[""]
     false_hits: dict[Strategy, Count]
     lookups: Count
 
@@ -129,7 +162,7 @@ class Acceptance(_Model):
     """Whether the study passed, and why."""
 
     passed: bool
-    checks: list[Check]
+    checks: Annotated[list[Check], Field(min_length=1)]
 
 
 class Skipped(_Model):
@@ -204,7 +237,7 @@ class MatrixRun(Machine):
     algorithm: str
     block_size: Count
     passed: bool
-    checks: list[MatrixCheck]
+    checks: Annotated[list[MatrixCheck], Field(min_length=1)]
 
 
 class OracleModel(_Model):
@@ -302,6 +335,6 @@ class Bench(_Model):
     requests: list[BenchRequest]
 
 
-SUMMARY = TypeAdapter(list[Scenario])
-MATRIX = TypeAdapter(list[MatrixRow])
+SUMMARY = TypeAdapter(Annotated[list[Scenario], AfterValidator(_one_page_each)])
+MATRIX = TypeAdapter(Annotated[list[MatrixRow], Field(min_length=1)])
 MEDIA = TypeAdapter(dict[str, Media])

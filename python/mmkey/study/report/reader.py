@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mmkey.study.errors import StudyError
+from mmkey.study.report.agreement import matrix_disagreement, run_disagreement
 from mmkey.study.report.models import MATRIX, MEDIA, SUMMARY, Bench, MatrixRun, Oracle, Run, Sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from mmkey.study.report.models import MatrixRow, Media, Scenario
@@ -67,18 +69,38 @@ def read_results(folder: Path, *, beside: Path | None = None, bench: Path | None
         raise ResultsError(
             f"{folder}: no results in it (summary.json, matrix.json or sweep.json); make some: mmkey study --out DIR"
         )
+    for of, about, disagreement in (
+        ("scenarios", "run", run_disagreement),
+        ("matrix", "matrix_run", matrix_disagreement),
+    ):
+        if found[of] is None or found[about] is None:
+            continue
+        problem = disagreement(found[of], found[about])
+        if problem is not None:
+            reader.refuse(f"{about}.json", problem)
+            found[about] = None
+    return Results(**found, missing=tuple(_missing(found, reader.seen)), damaged=tuple(reader.damaged))
+
+
+def _missing(found: Mapping[str, Any], seen: set[str]) -> list[str]:
+    """The names of files that those which are there were written with."""
     missing = []
+    if "summary.json" not in seen and seen & {"run.json", "media.json"}:
+        missing.append("summary.json")
     if found["scenarios"] is not None:
-        missing += [name for name in ("run.json", "media.json", "evidence.txt") if name not in reader.seen]
-    if found["matrix"] is not None and "matrix_run.json" not in reader.seen:
+        missing += [name for name in ("run.json", "media.json", "evidence.txt") if name not in seen]
+    if "matrix.json" not in seen and seen & {"matrix_run.json", "oracle.json"}:
+        missing.append("matrix.json")
+    if found["matrix"] is not None and "matrix_run.json" not in seen:
         missing.append("matrix_run.json")
-    return Results(**found, missing=tuple(missing), damaged=tuple(reader.damaged))
+    return missing
 
 
 class _Reader:
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = folders
         self.seen: set[str] = set()
+        self._place: dict[str, int] = {}
         self.damaged: list[tuple[str, str]] = []
         if not folders[0].is_dir():
             raise ResultsError(f"{folders[0]}: {'not a folder' if folders[0].exists() else 'no such folder'}")
@@ -89,24 +111,41 @@ class _Reader:
         """The file in the first folder that has it, or None."""
         for i, folder in enumerate(self._folders):
             path = folder / name
-            if not path.exists():
+            if not os.path.lexists(path):  # a link to nothing is not a file that never was
                 continue
             self.seen.add(name)
+            self._place[name] = i
             try:
+                _want_file(path)
                 return parse(path, model)
             except ResultsError as problem:
-                if i == 0:
-                    raise
-                self.damaged.append((name, str(problem)))
+                self._leave_out(name, problem)
         return None
+
+    def refuse(self, name: str, problem: str) -> None:
+        """What was read does not go with the rest."""
+        path = self._folders[self._place[name]] / name
+        self._leave_out(name, ResultsError(f"{path}: not of these results: {problem}"))
+
+    def _leave_out(self, name: str, problem: ResultsError) -> None:
+        if self._place[name] == 0:
+            raise problem
+        self.damaged.append((name, str(problem)))
+
+
+def _want_file(path: Path) -> None:
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise ResultsError(f"{path}: {'a folder' if path.is_dir() else 'not a regular file'}")
 
 
 def parse(path: Path, model: type[BaseModel] | TypeAdapter[Any]) -> Any:
     """One JSON file as its model; ResultsError names the file, and the field where one is at fault."""
     try:
-        if path.stat().st_size > _LARGEST:
+        with path.open("rb") as file:
+            read = file.read(_LARGEST + 1)  # a device or a pipe after --bench says nothing of its size
+        if len(read) > _LARGEST:
             raise ResultsError(f"{path}: larger than {_LARGEST >> 20} MiB")
-        text = path.read_text(encoding="utf-8")
+        text = read.decode("utf-8")
     except OSError as problem:
         raise ResultsError(f"{path}: cannot read: {problem.strerror}") from None
     except UnicodeDecodeError as problem:
