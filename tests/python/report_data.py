@@ -28,6 +28,7 @@ BENCH = {
         for a in ("sha256", "blake3") for n in (0, 8)
     ],
 }  # fmt: skip
+MODELS = {"one": "Model One", "two": "Model <b>Two</b>", "three": "Model Three"}
 
 
 class Page(HTMLParser):
@@ -66,3 +67,24 @@ def edit(path: Path, change: Any) -> None:
     value = json.loads(path.read_text(encoding="utf-8"))
     change(value)
     path.write_text(json.dumps(value), encoding="utf-8")
+
+
+def let_models_judge(folder: Path) -> list[dict[str, Any]]:
+    """Makes a matrix one that real models judged: no clips in the second, the third against all the keys said."""
+    rows: list[dict[str, Any]] = json.loads((folder / "matrix.json").read_text(encoding="utf-8"))
+    for row in rows:
+        agrees = {name: row[name] for name in ("kv_changes", "kv_changes_from", "verdict", "right")}
+        row["oracle"] = {"one": agrees, "three": {**agrees, "verdict": "false_hit", "right": False}}
+        if row["group"] != "video":
+            row["oracle"]["two"] = agrees
+    (folder / "matrix.json").write_text(json.dumps(rows), encoding="utf-8")
+    shared = {"parameters": 1000, "layers": 2, "torch": "2.0", "transformers": "5.0"}
+    hit = {"model": "two", "mutation": rows[-1]["mutation"], "strategies": ["A", "B"]}
+    decoded = {"next_token_changed": True, "decoded_tokens": 8, "decoded_tokens_changed": 5}
+    oracle = {
+        "passed": True,
+        "models": [{"model": model, "title": title, **shared} for model, title in MODELS.items()],
+        "false_hits": [{**hit, **decoded}],
+    }
+    (folder / "oracle.json").write_text(json.dumps(oracle), encoding="utf-8")
+    return rows

@@ -16,7 +16,7 @@ from mmkey.study import report
 from mmkey.study.report import make_pages, plots, read_results
 from mmkey.study.report.catalogue import LANGUAGES, load
 from mmkey.study.report.models import Scenario
-from report_data import BENCH, SCENARIOS, Page, edit
+from report_data import BENCH, MODELS, SCENARIOS, Page, edit, let_models_judge
 
 if TYPE_CHECKING:
     from command_line import Within
@@ -99,6 +99,41 @@ def test_every_page_is_well_formed_and_needs_nothing_from_elsewhere(copy: Path, 
                 assert target.startswith(("#", "data:image/webp;base64,")) or target in pages, (name, attrs)
         ids = [attrs["id"] for _, attrs in page.elements if "id" in attrs]
         assert len(ids) == len(set(ids)), name
+
+
+# ---------------------------------------------------------------- real models
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_each_model_s_verdict_stands_at_its_place_in_every_cell(copy: Path, lang: str) -> None:
+    rows = let_models_judge(copy)
+    text = make_pages(read_results(copy), lang)["matrix.html"]
+    legend = text[: text.index('<table class="sortable')]
+    order = re.findall(r"Model (?:One|Three|&lt;b&gt;Two)", legend)
+    assert sorted(order) == ["Model &lt;b&gt;Two", "Model One", "Model Three"]
+    cells = re.findall(r'<span class="models"><span aria-hidden="true">(.*?)</span><span class="hide">(.*?)</td>', text)
+    assert len(cells) == len(rows)
+    clips = 0
+    for seen, said in cells:
+        marks = dict(zip(order, re.findall(r">(.)<", seen + "<"), strict=True))
+        assert marks["Model Three"] == "✗"
+        clips += marks["Model &lt;b&gt;Two"] == "·"
+        assert marks["Model &lt;b&gt;Two"] in ("·", marks["Model One"])
+        assert [name for name in order if name in said] == order
+    assert clips == sum(row["group"] == "video" for row in rows)
+    shown = Page(text).text
+    assert all(title in shown for title in MODELS.values())
+    assert load(lang)("decoded", model=MODELS["two"], strategies="A, B", changed=5, tokens=8) in shown
+    assert "torch 2.0" in shown
+
+
+def test_an_oracle_of_an_earlier_run_is_not_shown_with_a_matrix_that_no_model_judged(copy: Path) -> None:
+    matrix = (copy / "matrix.json").read_bytes()
+    let_models_judge(copy)
+    (copy / "matrix.json").write_bytes(matrix)
+    text = Page(make_pages(read_results(copy))["matrix.html"]).text
+    assert "No real model judged this run" in text
+    assert "Model One" not in text
 
 
 # ---------------------------------------------------------------- escaping

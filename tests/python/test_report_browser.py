@@ -11,7 +11,7 @@ from PIL import Image
 import browser
 from browser import Visit
 from mmkey.__main__ import main
-from report_data import BENCH, SCENARIOS
+from report_data import BENCH, SCENARIOS, let_models_judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -284,6 +284,24 @@ def test_axe_finds_no_fault_in_a_study_of_a_user_s_pictures(chromium: Any, of_pi
         with Visit(chromium, of_pictures / f"{name}.html", width=width) as visit:
             found = Axe().run(visit.page).response["violations"]
             assert [(v["id"], [n["html"][:200] for n in v["nodes"][:3]]) for v in found] == []
+
+
+@pytest.mark.parametrize(("lang", "scheme", "width"), [("en", "light", 1440), ("zh", "dark", 360)])
+def test_a_matrix_that_models_judged_fits_and_axe_finds_no_fault(
+    chromium: Any, results: dict[str, Path], tmp_path: Path, lang: str, scheme: str, width: int
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    for name in ("matrix.json", "matrix_run.json"):
+        (tmp_path / name).write_bytes((results[lang] / name).read_bytes())
+    let_models_judge(tmp_path)
+    assert main(["report", str(tmp_path), "--lang", lang]) == 0
+    with Visit(chromium, tmp_path / "matrix.html", scheme=scheme, width=width) as visit:
+        assert visit.complaints == []
+        assert visit.overflow() == 0
+        assert visit.page.locator("#heat .models").count() == visit.page.locator("#heat td.cell").count() > 400
+        found = Axe().run(visit.page).response["violations"]
+        assert [(v["id"], [n["html"][:200] for n in v["nodes"][:3]]) for v in found] == []
 
 
 def test_names_that_look_like_markup_stay_text(chromium: Any, of_pictures: Path) -> None:

@@ -25,10 +25,10 @@ def state_of(verdict: str, *, right: bool) -> State:
 
 @dataclass(frozen=True)
 class ModelCell:
-    """What one real model's KV says of a cell."""
+    """What one real model's KV says of a cell; None where the mutation is not expressible in it."""
 
     title: str
-    state: State
+    state: State | None
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def _cell(entry: MatrixRow | None, models: Sequence[Model]) -> MatrixCell | None
     state = state_of(entry.verdict, right=entry.right)
     blocks = {"false_hit": entry.blocks_wrongly_reused, "missed_reuse": entry.blocks_missed, "right": 0}[state]
     opinions = entry.oracle or {}
-    views = [(m.title, opinions[m.model]) for m in models if m.model in opinions]
+    views = [(m.title, opinions.get(m.model)) for m in models] if opinions else []  # each at its place
     return MatrixCell(
         entry.granularity,
         entry.strategy,
@@ -175,7 +175,7 @@ def _cell(entry: MatrixRow | None, models: Sequence[Model]) -> MatrixCell | None
         entry.right,
         state,
         blocks if entry.granularity == "prefix" else 0,
-        tuple(ModelCell(title, state_of(o.verdict, right=o.right)) for title, o in views),
+        tuple(ModelCell(title, state_of(o.verdict, right=o.right) if o else None) for title, o in views),
     )
 
 
