@@ -128,9 +128,10 @@ def test_each_model_s_verdict_stands_at_its_place_in_every_cell(copy: Path, lang
 
 
 def test_an_oracle_of_an_earlier_run_is_not_shown_with_a_matrix_that_no_model_judged(copy: Path) -> None:
-    matrix = (copy / "matrix.json").read_bytes()
+    of_no_model = {name: (copy / name).read_bytes() for name in ("matrix.json", "matrix_run.json")}
     let_models_judge(copy)
-    (copy / "matrix.json").write_bytes(matrix)
+    for name, content in of_no_model.items():
+        (copy / name).write_bytes(content)
     text = Page(make_pages(read_results(copy))["matrix.html"]).text
     assert "No real model judged this run" in text
     assert "Model One" not in text
@@ -146,10 +147,15 @@ def test_text_from_outside_stays_text_wherever_it_is_shown(copy: Path) -> None:
     def spoil(value: Any) -> Any:
         """Every free text of the results."""
         if isinstance(value, dict):
-            return {key: spoil(v) if key not in KEPT else v for key, v in value.items()}
+            return {key: spoil_under(key, v) for key, v in value.items()}
         if isinstance(value, list):
             return [spoil(v) for v in value]
         return HOSTILE.replace("\ud800", "") if isinstance(value, str) and value not in WORDS else value
+
+    def spoil_under(key: str, value: Any) -> Any:
+        if key == "mutation":  # mutations are told apart by their names
+            return f"{spoil(value)} {value}"
+        return value if key in KEPT else spoil(value)
 
     for name in ("summary.json", "run.json", "matrix.json", "matrix_run.json"):
         value = spoil(json.loads((copy / name).read_text(encoding="utf-8")))
@@ -165,7 +171,17 @@ def test_text_from_outside_stays_text_wherever_it_is_shown(copy: Path) -> None:
             assert not re.search(r"[\x00-\x08\u202e]", text)
 
 
-KEPT = {"scenario", "verdict", "full_identity_verdict", "by_image", "by_full", "granularity", "strategy", "verdicts"}
+KEPT = {
+    "scenario",
+    "verdict",
+    "full_identity_verdict",
+    "by_image",
+    "by_full",
+    "granularity",
+    "strategy",
+    "verdicts",
+    "check",
+}
 WORDS = {"A", "B", "C", "request", "prefix", "true_hit", "false_hit", "safe_miss", "missed_reuse"}
 
 
@@ -177,6 +193,7 @@ def test_a_study_of_five_hundred_pictures_with_long_names_stays_small(copy: Path
         for entry in summary:
             for part in (entry, *entry.get("variants", ())):
                 (case,) = part["cases"]
+                part["request"], part["prefix"] = (times_500(part[g]) for g in ("request", "prefix"))
                 part["cases"] = []
                 for n in range(500):
                     name = f"{n:03} " + "&<" * 60 + ".jpg"
@@ -185,7 +202,13 @@ def test_a_study_of_five_hundred_pictures_with_long_names_stays_small(copy: Path
                     names = {k: [name] * len(case[k]) for k in ("first", "second")}
                     part["cases"].append({**case, **names, "items": items})
 
+    def times_500(counts: Any) -> Any:
+        if isinstance(counts, dict):
+            return {name: times_500(count) for name, count in counts.items()}
+        return counts * 500 if type(counts) is int else counts
+
     edit(copy / "summary.json", grow)
+    edit(copy / "run.json", lambda run: run["acceptance"].update(checks=[*map(times_500, run["acceptance"]["checks"])]))
     (copy / "media.json").write_text(json.dumps(media), encoding="utf-8")
     for name, text in make_pages(read_results(copy)).items():
         assert len(text.encode()) < 2_000_000, name

@@ -16,8 +16,8 @@ from command_line import Within, mmkey, mmkey_json
 from mmkey.__main__ import main
 from mmkey.study import keys
 from mmkey.study import run as study_run
+from mmkey.study.acceptance import accept
 from mmkey.study.clips import open_clip, sample_by_stride, sample_to_the_end
-from mmkey.study.results import accept
 from mmkey.study.scenarios import SCENARIOS
 from mmkey.study.simulator import Settings
 from mmkey.study.sources import DrawnPictures

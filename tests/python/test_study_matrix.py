@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from mmkey.study import keys
+from mmkey.study.acceptance import judge_matrix
 from mmkey.study.base_request import SYSTEM, Workshop
 from mmkey.study.judge import compare
 from mmkey.study.logical import Pixels
-from mmkey.study.matrix import MATRIX_DEFINITIONS, judge_matrix, matrix_json, run_matrix
+from mmkey.study.matrix import MATRIX_DEFINITIONS, matrix_json, run_matrix
 from mmkey.study.matrix_table import print_matrix
 from mmkey.study.mutations import GROUPS, MUTATIONS
 from mmkey.study.recipe import Recipe, Text
@@ -27,7 +28,8 @@ from mmkey.study.simulator import Settings, Simulator
 
 if TYPE_CHECKING:
     from command_line import Within
-    from mmkey.study.matrix import Cell
+    from mmkey.study.acceptance import judge_matrix
+from mmkey.study.matrix import Cell
 
 HIT, FALSE, MISS, MISSED = "true_hit", "false_hit", "safe_miss", "missed_reuse"
 # mutation: does the KV change; verdicts of A, B, C at request granularity; blocks wrongly reused by A, B at prefix
@@ -103,7 +105,8 @@ def test_where_only_the_container_changes_c_misses_nothing(cells: list[Cell]) ->
 def test_the_matrix_holds_at_every_block_size_and_every_missed_reuse_has_its_reason(
     block_size: int, tmp_path: Any
 ) -> None:
-    verdict = judge_matrix(run_matrix(Workshop(tmp_path), Settings(algorithm="blake3", block_size=block_size)))
+    cells = run_matrix(Workshop(tmp_path), Settings(algorithm="blake3", block_size=block_size))
+    verdict = judge_matrix(matrix_json(cells))
     assert verdict.passed, verdict.lines
 
 
@@ -117,7 +120,7 @@ def test_without_a_full_block_a_prefix_finds_nothing_but_the_request_is_still_ju
         else c
         for c in cells
     ]
-    assert not judge_matrix(lost).passed
+    assert not judge_matrix(matrix_json(lost)).passed
 
 
 def test_every_key_of_a_row_is_defined(cells: list[Cell]) -> None:

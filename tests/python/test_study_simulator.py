@@ -18,8 +18,9 @@ from mmkey.study.identity import Identities
 from mmkey.study.judge import compare
 from mmkey.study.keys import KeyMaker
 from mmkey.study.logical import Digested, LogicalItem, LogicalRequest, Scope
-from mmkey.study.simulator import GRANULARITIES, Simulator
+from mmkey.study.simulator import Simulator
 from mmkey.study.stream import Stream
+from mmkey.study.verdicts import GRANULARITIES
 
 SCOPE = Scope(model_id="m", config={"kv_dtype": "float16"})
 

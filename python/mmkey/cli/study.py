@@ -58,10 +58,11 @@ def study(
     Ends with PASS or FAIL, and exits with 1 on FAIL.
     """
     from mmkey.cli.terminal import console
-    from mmkey.study.keys import ALGORITHMS, STRATEGIES
+    from mmkey.study.keys import ALGORITHMS
     from mmkey.study.simulator import Settings
     from mmkey.study.stream import Stream
     from mmkey.study.sweep import configurations
+    from mmkey.study.verdicts import STRATEGIES
 
     settings = Settings(
         choose("--algorithm", algorithm, ALGORITHMS),

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 def matrix(settings: Settings, out: Path, messages: Console, pages: Pages, *, with_oracle: bool, as_json: bool) -> int:
     """Runs the matrix, and with ``with_oracle`` the real models; writes the results; 0 for PASS, 1 for FAIL."""
     from mmkey.cli.terminal import bars
+    from mmkey.study.acceptance import judge_matrix
     from mmkey.study.base_request import Workshop
-    from mmkey.study.matrix import about_this_matrix, judge_matrix, matrix_json, run_matrix
+    from mmkey.study.matrix import about_this_matrix, matrix_json, run_matrix
     from mmkey.study.mutations import MUTATIONS
     from mmkey.study.results import Staging
 
@@ -36,7 +37,7 @@ def matrix(settings: Settings, out: Path, messages: Console, pages: Pages, *, wi
             oracle = run_oracle(workshop, settings, progress=step)
             staging.write_json("oracle.json", oracle.to_json())
         rows = matrix_json(cells, None if oracle is None else oracle.opinions())
-        verdict = judge_matrix(cells)
+        verdict = judge_matrix(rows)
         passed = verdict.passed and (oracle is None or oracle.passed)
         staging.write_json("matrix.json", rows)
         staging.write_json("matrix_run.json", about_this_matrix(settings, verdict, pages.command, passed=passed))

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
     from mmkey.cli.report import Pages
     from mmkey.cli.terminal import Bars
+    from mmkey.study.acceptance import Acceptance
     from mmkey.study.clips import ClipFile
-    from mmkey.study.results import Acceptance, ScenarioResult
+    from mmkey.study.results import ScenarioResult
     from mmkey.study.scenarios import Scenario
     from mmkey.study.simulator import Settings
     from mmkey.study.sources import Source
@@ -34,7 +35,8 @@ def scenarios(
 ) -> int:
     """Runs the scenarios and writes the results; 0 for PASS, 1 for FAIL."""
     from mmkey.cli.terminal import bars, console
-    from mmkey.study.results import Staging, accept, write_all
+    from mmkey.study.acceptance import accept
+    from mmkey.study.results import Staging, write_all
     from mmkey.study.run import about_this_run, expected_cases, run_study
     from mmkey.study.scenarios import BY_NAME
     from mmkey.study.thumbnails import Thumbnails
@@ -48,13 +50,14 @@ def scenarios(
         step = progress.steps("judging", expected_cases(chosen, source))
         thumbnails = Thumbnails()
         results = run_study(chosen, source, clip, settings, step, thumbnails)
-        acceptance = accept(results)
+        summary = [result.to_json() for result in results]
+        acceptance = accept(summary)
         about = about_this_run(settings, source, skipped, acceptance, pages.command)
-        write_all(staging, results, acceptance, about, thumbnails.by_name)
+        write_all(staging, summary, acceptance, about, thumbnails.by_name)
         pages.add(staging, messages)
         staging.commit(last="evidence.txt")
     if as_json:
-        print_json([result.to_json() for result in results])
+        print_json(summary)
     _conclude(results, acceptance, out, messages if as_json else console())
     return 0 if acceptance.passed else 1
 

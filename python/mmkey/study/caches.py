@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 import mmkey
+from mmkey.study.verdicts import FALSE_HIT, MISSED_REUSE, SAFE_MISS, TRUE_HIT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mmkey.study.identity import Identity
     from mmkey.study.keys import KeyedRequest
-
-TRUE_HIT, FALSE_HIT, SAFE_MISS, MISSED_REUSE = "true_hit", "false_hit", "safe_miss", "missed_reuse"
-VERDICTS = (TRUE_HIT, FALSE_HIT, SAFE_MISS, MISSED_REUSE)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mmkey.study.caches import FALSE_HIT, MISSED_REUSE, SAFE_MISS, TRUE_HIT
+from mmkey.study.verdicts import FALSE_HIT, MISSED_REUSE, SAFE_MISS, TRUE_HIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,6 @@ from mmkey.study.logical import Clip, Digested, Picture, Pixels
 if TYPE_CHECKING:
     from mmkey.study.logical import LogicalItem, LogicalRequest, Media, Scope
 
-STRATEGIES = ("A", "B", "C")
 ALGORITHMS = ("sha256", "blake3")
 
 

@@ -7,20 +7,20 @@ it stand the verdicts of the two judges, which know no tag and compare fields.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mmkey.study.caches import FALSE_HIT, MISSED_REUSE, SAFE_MISS, TRUE_HIT
 from mmkey.study.judge import compare
 from mmkey.study.machine import about_this_machine
 from mmkey.study.mutations import MUTATIONS
 from mmkey.study.rendering import NativeRenderer
-from mmkey.study.simulator import GRANULARITIES, Settings, Simulator
+from mmkey.study.simulator import Settings, Simulator
+from mmkey.study.verdicts import FALSE_HIT, GRANULARITIES, MISSED_REUSE, SAFE_MISS, TRUE_HIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from mmkey.study.acceptance import MatrixVerdict
     from mmkey.study.base_request import Workshop
     from mmkey.study.caches import Lookup
     from mmkey.study.mutation import Mutation
@@ -147,69 +147,6 @@ def run_matrix(
                 cells.append(Cell(mutation, granularity, configuration.strategy, kv_from, lookup, differences, same))
         progress()
     return cells
-
-
-@dataclass(frozen=True)
-class MatrixCheck:
-    """What must hold: its name, the same in words, and the mutations that speak against it."""
-
-    name: str
-    about: str
-    against: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """One entry of matrix_run.json's ``checks``."""
-        return {"check": self.name, "passed": not self.against, "against": list(self.against)}
-
-
-@dataclass(frozen=True)
-class MatrixVerdict:
-    """Whether C is safe in all of it, and the lines that say so with the numbers."""
-
-    checks: tuple[MatrixCheck, ...]
-    counts: tuple[str, ...]
-
-    @property
-    def passed(self) -> bool:
-        """Whether nothing speaks against any check."""
-        return not any(check.against for check in self.checks)
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """The counts, then the checks, a line each."""
-        return (
-            *self.counts,
-            *(
-                f"{'FAIL' if c.against else 'PASS'}  {c.about}{': not ' if c.against else ''}{', '.join(c.against)}"
-                for c in self.checks
-            ),
-        )
-
-
-def judge_matrix(cells: Sequence[Cell]) -> MatrixVerdict:
-    """C has no false hit: by the KV, by image identity, by full identity; and what reuse it misses has a reason."""
-    lines = []
-    mutations = len({cell.mutation.name for cell in cells})
-    for granularity in GRANULARITIES:
-        of_it = [cell for cell in cells if cell.granularity == granularity]
-        for strategy in dict.fromkeys(cell.strategy for cell in of_it):
-            counts = Counter(cell.verdict for cell in of_it if cell.strategy == strategy)
-            numbers = ", ".join(f"{counts[v]} {v}" for v in (TRUE_HIT, FALSE_HIT, SAFE_MISS, MISSED_REUSE))
-            lines.append(f"      {strategy}, {granularity}: {numbers}, of {mutations} mutations")
-    of_c = [cell for cell in cells if cell.strategy == "C"]
-    wrong = [c for c in of_c if FALSE_HIT in {c.verdict, c.lookup.by_image, c.lookup.by_full}]
-    unexplained = [c for c in of_c if c.missed and not c.missed_reason]
-    # A request without a full block has nothing to find at prefix granularity: that is no miss.
-    equal = [
-        c for c in of_c if c.mutation.group == "container" and (c.missed or (c.lookup.blocks and c.verdict != TRUE_HIT))
-    ]
-    found = (
-        ("safe", "strategy C has no false hit: by the KV, by image identity, by full identity", wrong),
-        ("explained", "every reuse that C misses has its reason", unexplained),
-        ("container", "C misses nothing where only the container changes", equal),
-    )
-    checks = [MatrixCheck(name, about, tuple(sorted({c.mutation.name for c in bad}))) for name, about, bad in found]
-    return MatrixVerdict(tuple(checks), tuple(lines))
 
 
 def about_this_matrix(settings: Settings, verdict: MatrixVerdict, command: str, *, passed: bool) -> dict[str, Any]:

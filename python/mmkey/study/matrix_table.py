@@ -8,9 +8,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from mmkey.study.caches import FALSE_HIT, MISSED_REUSE, SAFE_MISS, TRUE_HIT
-from mmkey.study.simulator import GRANULARITIES
 from mmkey.study.table import PLAIN, write_trimmed
+from mmkey.study.verdicts import FALSE_HIT, GRANULARITIES, MISSED_REUSE, SAFE_MISS, TRUE_HIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

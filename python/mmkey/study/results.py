@@ -1,4 +1,4 @@
-"""What a study finds: counts by scenario, strategy and granularity, the acceptance, and the files they become."""
+"""What a study finds: counts by scenario, strategy and granularity, and the files they become."""
 
 from __future__ import annotations
 
@@ -10,24 +10,21 @@ import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mmkey.study.caches import FALSE_HIT
+from mmkey.study.acceptance import ACCEPTANCE
 from mmkey.study.counts import Counts
 from mmkey.study.errors import StudyError
-from mmkey.study.simulator import GRANULARITIES, Settings
+from mmkey.study.verdicts import GRANULARITIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from mmkey.study.acceptance import Acceptance
     from mmkey.study.scenarios import Scenario
+    from mmkey.study.simulator import Settings
 
 PAGE_MARK = b'<meta name="generator" content="mmkey '  # in the head of every page
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
-FALSE_HIT_EXPECTED = ("same_text_different_image", "multi_image_different_order")
-ACCEPTANCE = (
-    "Acceptance: in same_text_different_image and in multi_image_different_order strategy A has false hits, B and C "
-    "have none; and C has none anywhere."
-)
 
 
 @dataclass
@@ -60,87 +57,6 @@ class ScenarioResult:
         if self.variants:
             out["variants"] = [variant.to_json() for variant in self.variants]
         return out
-
-
-# ---------------------------------------------------------------- acceptance
-
-
-@dataclass(frozen=True)
-class Check:
-    """One piece of evidence: false hits by strategy among ``lookups``, and whether that is as it must be.
-
-    ``scenario`` is empty for all that was run. ``passed`` is None where the scenario was not run.
-    """
-
-    passed: bool | None
-    scenario: str
-    granularity: str = ""
-    false_hits: Mapping[str, int] = field(default_factory=dict)
-    lookups: int = 0
-
-    @property
-    def line(self) -> str:
-        """As evidence.txt has it."""
-        if self.passed is None:
-            return f"      {self.scenario}: not run"
-        what = (
-            f"{self.scenario}, {self.granularity}"
-            if self.scenario
-            else "all that was run, by image and by full identity"
-        )
-        numbers = ", ".join(f"{s} {n}" for s, n in self.false_hits.items())
-        return f"{'PASS' if self.passed else 'FAIL'}  {what}: false hits {numbers} of {self.lookups}"
-
-    def to_json(self) -> dict[str, Any]:
-        """One entry of run.json's ``acceptance.checks``."""
-        return {
-            "passed": self.passed,
-            "scenario": self.scenario,
-            "granularity": self.granularity,
-            "false_hits": dict(self.false_hits),
-            "lookups": self.lookups,
-        }
-
-
-@dataclass(frozen=True)
-class Acceptance:
-    """The evidence, and whether it holds."""
-
-    checks: tuple[Check, ...]
-
-    @property
-    def passed(self) -> bool:
-        """Whether no check failed."""
-        return all(check.passed is not False for check in self.checks)
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """The evidence, a line each."""
-        return tuple(check.line for check in self.checks)
-
-
-def accept(results: Iterable[ScenarioResult]) -> Acceptance:
-    """A has false hits in the two scenarios of FALSE_HIT_EXPECTED, B and C none; and C has none anywhere.
-
-    Counted by image identity, in the last line by both standards. At prefix granularity nothing is asked of A, since
-    small pictures share no full block. What was not run is said, and not judged.
-    """
-    run = {result.scenario.name: result for result in results}
-    checks = []
-    for name in FALSE_HIT_EXPECTED:
-        if name not in run:
-            checks.append(Check(None, name))
-            continue
-        for granularity, by_strategy in run[name].counts.items():
-            found = {s: counts.by_image[FALSE_HIT] for s, counts in by_strategy.items()}
-            holds = (found["A"] > 0 or granularity == "prefix") and found["B"] == found["C"] == 0
-            checks.append(Check(holds, name, granularity, found, by_strategy["A"].lookups))
-    everything = [r for result in run.values() for r in (result, *result.variants)]
-    of_c = [by_strategy["C"] for r in everything for by_strategy in r.counts.values()]
-    # every hit that is false by image identity is false by full identity too
-    wrong = sum(max(counts.by_image[FALSE_HIT], counts.by_full[FALSE_HIT]) for counts in of_c)
-    checks.append(Check(wrong == 0, "", "", {"C": wrong}, sum(counts.lookups for counts in of_c)))
-    return Acceptance(tuple(checks))
 
 
 # ---------------------------------------------------------------- files
@@ -234,16 +150,15 @@ class Staging:
 
 def write_all(
     staging: Staging,
-    results: Sequence[ScenarioResult],
+    summary: Sequence[Mapping[str, Any]],
     acceptance: Acceptance,
     about: Mapping[str, Any],
     thumbnails: Mapping[str, str],
 ) -> None:
     """Adds <scenario>.json each, summary.json, run.json, media.json and evidence.txt."""
-    objects = [result.to_json() for result in results]
-    for entry in objects:
+    for entry in summary:
         staging.write_json(f"{entry['scenario']}.json", entry)
-    staging.write_json("summary.json", objects)
+    staging.write_json("summary.json", summary)
     staging.write_json("run.json", about)
     staging.write_json("media.json", {name: {"thumbnail": uri} for name, uri in thumbnails.items()})
     lines = (ACCEPTANCE, "", *acceptance.lines, "", "PASS" if acceptance.passed else "FAIL")

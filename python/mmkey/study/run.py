@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from mmkey.study.results import Acceptance
+    from mmkey.study.acceptance import Acceptance
     from mmkey.study.sources import Source
     from mmkey.study.thumbnails import Thumbnails
 

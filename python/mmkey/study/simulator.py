@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from mmkey.study.caches import Cache, Configuration, Lookup, PrefixCache, RequestCache
 from mmkey.study.counts import Counts
 from mmkey.study.identity import Identities
-from mmkey.study.keys import STRATEGIES, KeyMaker
+from mmkey.study.keys import KeyMaker
+from mmkey.study.verdicts import GRANULARITIES, STRATEGIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mmkey.study.logical import LogicalRequest
 
-GRANULARITIES = ("request", "prefix")
 _CACHES: dict[str, type[RequestCache | PrefixCache]] = {"request": RequestCache, "prefix": PrefixCache}
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from mmkey.study.caches import Configuration
 from mmkey.study.counts import DEFINITIONS
-from mmkey.study.simulator import GRANULARITIES, Simulator
+from mmkey.study.simulator import Simulator
+from mmkey.study.verdicts import GRANULARITIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

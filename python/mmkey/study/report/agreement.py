@@ -2,67 +2,68 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
-from mmkey.study.report.models import Granularity
+from mmkey.study.acceptance import Check, accept, judge_matrix
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from mmkey.study.report.models import Check, MatrixRow, MatrixRun, Run, Scenario, Strategy
+    from mmkey.study.report.models import MatrixRow, MatrixRun, Oracle, Run, Scenario
 
 
 def run_disagreement(scenarios: Sequence[Scenario], run: Run) -> str | None:
     """What speaks against run.json beside this summary.json: parts of two studies, or a verdict that is not earned."""
-    accepted = run.acceptance
-    if accepted.passed != all(check.passed is not False for check in accepted.checks):
+    for i, scenario in enumerate(scenarios):
+        for part in (scenario, *scenario.variants):
+            for name in ("algorithm", "block_size", "kv_bytes_per_token"):
+                here, there = getattr(run, name), getattr(part, name)
+                if here != there:
+                    return f"{name} is {here!r}, and {there!r} in summary.json: [{i}]"
+    # of the cases nothing is asked, and there may be a thousand
+    earned = accept([s.model_dump(exclude={"cases": True, "variants": {"__all__": {"cases"}}}) for s in scenarios])
+    told = [Check(**check.model_dump()) for check in run.acceptance.checks]
+    for i, (mine, theirs) in enumerate(zip_longest(told, earned.checks)):
+        if mine != theirs:
+            return f"acceptance.checks[{i}] is {_line(mine)}; of summary.json it is {_line(theirs)}"
+    if run.acceptance.passed != earned.passed:
         return "acceptance.passed is not what its checks say"
-    for i, check in enumerate(accepted.checks):
-        problem = _check_disagreement(scenarios, check)
-        if problem is not None:
-            return f"acceptance.checks[{i}]: {problem}"
     return None
 
 
-def _check_disagreement(scenarios: Sequence[Scenario], check: Check) -> str | None:
-    counted = _counted(scenarios, check)
-    if check.passed is None:
-        return None if counted is None else f"{check.scenario} was not run here, and is in summary.json"
-    if counted is None:
-        return f"{check.scenario} was run here, and is not in summary.json"
-    if (check.false_hits, check.lookups) != counted:
-        return f"false hits {_told(check.false_hits, check.lookups)} here, {_told(*counted)} in summary.json"
-    if check.passed and any(check.false_hits.get(strategy) for strategy in ("B", "C")):
-        return "passed with false hits of B or C"
-    return None
+def _line(check: Check | None) -> str:
+    return "not there" if check is None else repr(" ".join(check.line.split()))
 
 
-def _counted(scenarios: Sequence[Scenario], check: Check) -> tuple[dict[Strategy, int], int] | None:
-    """False hits by strategy and lookups, as summary.json has them; None where it has no such scenario."""
-    if not check.scenario:
-        every = [part for scenario in scenarios for part in (scenario, *scenario.variants)]
-        of_c = [part.figures(granularity)["C"] for part in every for granularity in get_args(Granularity)]
-        wrong = sum(max(f.false_hits, f.full_identity_false_hits) for f in of_c)
-        return {"C": wrong}, sum(f.lookups for f in of_c)
-    for scenario in scenarios:
-        if scenario.scenario == check.scenario:
-            figures = scenario.figures(check.granularity or "request")
-            return {strategy: f.false_hits for strategy, f in figures.items()}, figures["A"].lookups
-    return None
+def matrix_disagreement(rows: Sequence[MatrixRow], run: MatrixRun, oracle: Oracle | None) -> str | None:
+    """What speaks against matrix_run.json beside this matrix.json, and the models' oracle.json if they were asked."""
+    earned = judge_matrix([row.model_dump(exclude={"oracle", "differences"}) for row in rows])
+    told: list[dict[str, Any]] = [check.model_dump() for check in run.checks]
+    for i, (mine, theirs) in enumerate(zip_longest(told, (check.to_json() for check in earned.checks))):
+        if mine != theirs:
+            return f"checks[{i}] is {_entry(mine)}; of matrix.json it is {_entry(theirs)}"
+    opinions = [(row, opinion) for row in rows for opinion in (row.oracle or {}).values()]
+    if not opinions:
+        return _passed_disagreement(run, lowest=earned.passed, highest=earned.passed)
+    if oracle is None:  # what the models said on the whole is not known
+        return _passed_disagreement(run, lowest=False, highest=earned.passed)
+    wrong = [row.mutation for row, opinion in opinions if row.strategy == "C" and opinion.verdict == "false_hit"]
+    if oracle.passed and wrong:
+        return f"oracle.json passed, and matrix.json has a false hit of C by a model: {wrong[0]!r:.60}"
+    both = earned.passed and oracle.passed
+    return _passed_disagreement(run, lowest=both, highest=both)
 
 
-def _told(false_hits: Mapping[Strategy, int], lookups: int) -> str:
-    return f"{', '.join(f'{s} {n}' for s, n in sorted(false_hits.items()))} of {lookups}"
+def _passed_disagreement(run: MatrixRun, *, lowest: bool, highest: bool) -> str | None:
+    if lowest <= run.passed <= highest:
+        return None
+    return f"passed is {str(run.passed).lower()}, and the checks (and the models, where asked) say otherwise"
 
 
-def matrix_disagreement(rows: Sequence[MatrixRow], run: MatrixRun) -> str | None:
-    """What speaks against matrix_run.json beside this matrix.json."""
-    for i, check in enumerate(run.checks):
-        if check.passed == bool(check.against):
-            return f"checks[{i}]: passed is {str(check.passed).lower()}, and {len(check.against)} speak against it"
-    if run.passed and not all(check.passed for check in run.checks):
-        return "passed, and a check of it did not"
-    wrong = [r.mutation for r in rows if r.strategy == "C" and "false_hit" in (r.verdict, r.by_image, r.by_full)]
-    if run.passed and wrong:
-        return f"passed, and matrix.json has a false hit of C: {wrong[0]!r:.60}"
-    return None
+def _entry(check: dict[str, Any] | None) -> str:
+    if check is None:
+        return "not there"
+    against = ", ".join(check["against"])
+    shown = against if len(against) <= 60 else f"{against[:57]}..."
+    return f"'{check['check']} {'passed' if check['passed'] else 'failed'}{f' for {shown}' if shown else ''}'"

@@ -2,52 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter
 from pydantic_core import PydanticCustomError
 
-Verdict = Literal["true_hit", "false_hit", "safe_miss", "missed_reuse"]
-Strategy = Literal["A", "B", "C"]
-Granularity = Literal["request", "prefix"]
+from mmkey.study.report import laws
+from mmkey.study.verdicts import GRANULARITIES, STRATEGIES, Granularity, Strategy, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
 Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Range = Annotated[list[Count], Field(min_length=2, max_length=2)]
 Sizes = Annotated[list[Count], Field(min_length=2, max_length=3)]
 Verdicts = Annotated[list[Verdict], Field(min_length=2, max_length=2)]  # by image identity, by full identity
 _OTHER_PAGES = {"index", "matrix", "sweep"}
+_T = TypeVar("_T")
 
 
-def _page_of_its_own(name: str) -> str:
-    if name in _OTHER_PAGES:
-        raise PydanticCustomError("page_taken", "A page of another kind has this name: it is no scenario's")
-    return name
+def _holding(law: Callable[[_T], str | None]) -> AfterValidator:
+    """Refuses what is sound in each field and contradicts itself."""
 
-
-def _each(*wanted: str) -> AfterValidator:
-    """A table has a column for each: one that is not there would put its neighbour's verdict under its heading."""
-
-    def check(found: dict[str, Any]) -> dict[str, Any]:
-        if lacking := [name for name in wanted if name not in found]:
-            raise PydanticCustomError("missing", "Lacks {lacking}", {"lacking": ", ".join(lacking)})
-        return found
+    def check(value: _T) -> _T:
+        if problem := law(value):
+            raise PydanticCustomError("contradiction", "{problem}", {"problem": problem})
+        return value
 
     return AfterValidator(check)
 
 
-def _one_page_each(scenarios: list[Scenario]) -> list[Scenario]:
-    if not scenarios:
-        raise PydanticCustomError("missing", "No scenario in it")
-    names = [part.scenario for scenario in scenarios for part in (scenario, *scenario.variants)]
-    for name in names:
-        if names.count(name) > 1:
-            raise PydanticCustomError("missing", "Scenario {name} is there twice", {"name": name})
-    return scenarios
+def _page_of_its_own(name: str) -> str | None:
+    return f"A page of another kind has this name: {name}" if name in _OTHER_PAGES else None
+
+
+def _all_of(*wanted: str) -> AfterValidator:
+    """A table has a column for each: one that is not there would put its neighbour's verdict under its heading."""
+
+    def lacking(found: Mapping[str, Any]) -> str | None:
+        names = [name for name in wanted if name not in found]
+        return f"Lacks {', '.join(names)}" if names else None
+
+    return _holding(lacking)
 
 
 # A page's name is made of a scenario's: nothing but what a file name may hold everywhere.
-ScenarioName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,80}$"), AfterValidator(_page_of_its_own)]
-_STRATEGIES, _GRANULARITIES = _each(*get_args(Strategy)), _each(*get_args(Granularity))
+ScenarioName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,80}$"), _holding(_page_of_its_own)]
+_STRATEGIES, _GRANULARITIES = _all_of(*STRATEGIES), _all_of(*GRANULARITIES)
 
 
 class _Model(BaseModel):
@@ -108,6 +110,9 @@ class PrefixBlocks(_Model):
     missed: Count
 
 
+SoundPrefixBlocks = Annotated[PrefixBlocks, _holding(laws.of_prefix_blocks)]
+
+
 class Case(_Model):
     """Two requests. What older results lack is None, and the page says so."""
 
@@ -117,8 +122,12 @@ class Case(_Model):
     differences: list[str]
     verdicts: Annotated[dict[Granularity, Annotated[dict[Strategy, Verdicts], _STRATEGIES]], _GRANULARITIES]
     shared_tokens: Count | None = None
-    prefix_blocks: Annotated[dict[Strategy, PrefixBlocks], _STRATEGIES] | None = None
+    prefix_blocks: Annotated[dict[Strategy, SoundPrefixBlocks], _STRATEGIES] | None = None
     items: BothRequests | None = None
+
+
+ByStrategy = Annotated[dict[Strategy, Annotated[Figures, _holding(laws.of_figures)]], _STRATEGIES]
+SoundCase = Annotated[Case, _holding(laws.of_case)]
 
 
 class Scenario(_Model):
@@ -129,14 +138,17 @@ class Scenario(_Model):
     algorithm: str
     block_size: Annotated[int, Field(ge=1)]
     kv_bytes_per_token: Annotated[int, Field(ge=1)]
-    request: Annotated[dict[Strategy, Figures], _STRATEGIES]
-    prefix: Annotated[dict[Strategy, Figures], _STRATEGIES]
-    cases: list[Case]
-    variants: list[Scenario] = []
+    request: ByStrategy
+    prefix: ByStrategy
+    cases: list[SoundCase]
+    variants: list[SoundScenario] = []
 
     def figures(self, granularity: Granularity) -> dict[Strategy, Figures]:
         """The figures of one granularity, by strategy."""
         return self.request if granularity == "request" else self.prefix
+
+
+SoundScenario = Annotated[Scenario, _holding(laws.of_scenario)]
 
 
 class Machine(_Model):
@@ -281,6 +293,9 @@ class SweepFigures(Figures):
     storing_seconds: Seconds
 
 
+SoundSweepFigures = Annotated[SweepFigures, _holding(laws.of_figures)]
+
+
 class SweepEntry(_Model):
     """One combination of a sweep."""
 
@@ -288,15 +303,15 @@ class SweepEntry(_Model):
     algorithm: str
     block_size: Count
     capacity: Count | None
-    request: SweepFigures
-    prefix: SweepFigures
+    request: SoundSweepFigures
+    prefix: SoundSweepFigures
 
 
 class Sweep(Machine):
     """sweep.json."""
 
     stream: dict[str, Any]
-    results: list[SweepEntry]
+    results: Annotated[list[SweepEntry], _holding(laws.of_sweep)]
 
 
 class BenchMachine(_Model):
@@ -335,6 +350,6 @@ class Bench(_Model):
     requests: list[BenchRequest]
 
 
-SUMMARY = TypeAdapter(Annotated[list[Scenario], AfterValidator(_one_page_each)])
-MATRIX = TypeAdapter(Annotated[list[MatrixRow], Field(min_length=1)])
+SUMMARY = TypeAdapter(Annotated[list[SoundScenario], _holding(laws.of_summary)])
+MATRIX = TypeAdapter(Annotated[list[Annotated[MatrixRow, _holding(laws.of_matrix_row)]], _holding(laws.of_matrix)])
 MEDIA = TypeAdapter(dict[str, Media])

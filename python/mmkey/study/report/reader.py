@@ -69,16 +69,16 @@ def read_results(folder: Path, *, beside: Path | None = None, bench: Path | None
         raise ResultsError(
             f"{folder}: no results in it (summary.json, matrix.json or sweep.json); make some: mmkey study --out DIR"
         )
-    for of, about, disagreement in (
-        ("scenarios", "run", run_disagreement),
-        ("matrix", "matrix_run", matrix_disagreement),
+    if found["scenarios"] and found["run"] and (problem := run_disagreement(found["scenarios"], found["run"])):
+        reader.refuse("run.json", problem)
+        found["run"] = None
+    if (
+        found["matrix"]
+        and found["matrix_run"]
+        and (problem := matrix_disagreement(found["matrix"], found["matrix_run"], found["oracle"]))
     ):
-        if found[of] is None or found[about] is None:
-            continue
-        problem = disagreement(found[of], found[about])
-        if problem is not None:
-            reader.refuse(f"{about}.json", problem)
-            found[about] = None
+        reader.refuse("matrix_run.json", problem)
+        found["matrix_run"] = None
     return Results(**found, missing=tuple(_missing(found, reader.seen)), damaged=tuple(reader.damaged))
 
 
@@ -93,6 +93,8 @@ def _missing(found: Mapping[str, Any], seen: set[str]) -> list[str]:
         missing.append("matrix.json")
     if found["matrix"] is not None and "matrix_run.json" not in seen:
         missing.append("matrix_run.json")
+    if "oracle.json" not in seen and any(row.oracle for row in found["matrix"] or ()):
+        missing.append("oracle.json")
     return missing
 
 
@@ -170,4 +172,5 @@ def _first_problem(problem: ValidationError, text: str) -> str:
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error["loc"]).lstrip(".")
     value = repr(error["input"])
     shown = value if len(value) <= 60 else f"{value[:57]}..."
-    return f"{place or 'the whole'}: {error['msg']}" + ("" if error["type"] == "missing" else f", not {shown}")
+    said_in_full = error["type"] in {"missing", "contradiction"}
+    return f"{place or 'the whole'}: {error['msg']}" + ("" if said_in_full else f", not {shown}")

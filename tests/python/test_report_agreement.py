@@ -1,0 +1,123 @@
+"""Results that contradict themselves, or parts of two studies side by side, are refused: no page shows a false PASS."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from report_data import edit, let_models_judge
+
+if TYPE_CHECKING:
+    from command_line import Within
+
+
+def of(scenario: int, granularity: str, strategy: str, **values: Any) -> Any:
+    return lambda summary: summary[scenario][granularity][strategy].update(values)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "says"),
+    [
+        ("summary.json", of(1, "request", "A", false_hits=0), "[1].request.A: 0 + 0 + 0 verdicts, of 1 lookups"),
+        ("summary.json", of(1, "request", "A", lookups=2), "0 + 1 + 0 verdicts, of 2 lookups"),
+        ("summary.json", of(1, "request", "A", verdict="safe_miss"), "verdict is safe_miss, and the counts say false"),
+        ("summary.json", of(1, "prefix", "C", full_identity_verdict="true_hit"), "full_identity_verdict is true_hit"),
+        ("summary.json", of(1, "request", "C", unsafe=True), "unsafe is true, and the false hits by either standard"),
+        ("summary.json", of(0, "prefix", "C", blocks_reused=99), "kv_blocks_reused is"),
+        ("summary.json", of(0, "prefix", "C", blocks_missed=99), "and 99 missed"),
+        ("summary.json", of(0, "request", "C", memory_saved_bytes=1), "C.memory_saved_bytes is not the tokens saved x"),
+        ("summary.json", lambda s: s[0]["cases"].append(s[0]["cases"][0]), "A does not count the verdicts of its 2 c"),
+        ("summary.json", lambda s: s[0]["cases"].clear(), "A does not count the verdicts of its 0 cases"),
+        ("summary.json", lambda s: s[0]["cases"][0]["verdicts"]["prefix"].update(B=["safe_miss", "missed_reuse"]),
+         "[0]: prefix.B does not count the verdicts of its 1 cases"),
+        ("summary.json", lambda s: s[0]["cases"][0]["prefix_blocks"]["C"].update(wrong=9_000), "9000 of them wrongly"),
+        ("summary.json", lambda s: s[0].update(block_size=13), "full blocks of 13"),
+        ("summary.json", lambda s: s[0]["cases"][0]["items"]["first"][0]["ranges"].append([10**9, 1]), "tokens 10000"),
+        ("matrix.json", lambda m: m.pop(7), "is there 0 times for "),
+        ("matrix.json", lambda m: m.append(m[7]), "is there 2 times for "),
+        ("matrix.json", lambda m: m[7].update(kv_changes=not m[7]["kv_changes"]), "do not say the same of the KV"),
+        ("matrix.json", lambda m: m[0].update(right=False), "[0]: true_hit, not right: "),
+        ("matrix.json", lambda m: m[0].update(verdict="safe_miss"), "[0]: safe_miss, right: "),
+        ("matrix.json", lambda m: m[0].update(blocks=0), "[0]: of 0 blocks "),
+        ("sweep.json", lambda w: w["results"].append(w["results"][0]), "results: 'C, sha256, 16, None' is there twice"),
+        ("sweep.json", lambda w: w["results"][0]["prefix"].update(true_hits=10**6), "results[0].prefix: 1000000 + "),
+    ],
+)  # fmt: skip
+def test_numbers_that_contradict_each_other_are_not_shown(
+    copy: Path, within: Within, name: str, change: Any, says: str
+) -> None:
+    if name == "sweep.json":
+        assert within.run("study", "--strategies", "C", "--block-sizes", 16, "--requests", 20).returncode == 0
+        (copy / name).write_bytes(Path("results", name).read_bytes())
+    edit(copy / name, change)
+    line = within.complaint("report", copy)
+    assert f"{name}: damaged: " in line
+    assert says in line
+    assert not list(copy.glob("*.html"))
+
+
+def checks(run: Any) -> Any:
+    return run["acceptance"]["checks"]
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "says"),
+    [
+        ("run.json", lambda r: r["acceptance"].update(passed=False), "acceptance.passed is not what its checks say"),
+        ("run.json", lambda r: checks(r)[0]["false_hits"].update(A=7),
+         "checks[0] is 'PASS same_text_different_image, request: false hits A 7, B 0, C 0 of 1'; of summary.json "),
+        ("run.json", lambda r: checks(r)[0].update(lookups=9), "C 0 of 9'; of summary.json it is 'PASS"),
+        ("run.json", lambda r: checks(r)[0].update(scenario="gone"), "checks[0] is 'PASS gone, request"),
+        ("run.json", lambda r: checks(r)[0].update(passed=None), "is 'same_text_different_image: not run"),
+        ("run.json", lambda r: checks(r).pop(), "checks[4] is not there; of summary.json it is 'PASS"),
+        ("run.json", lambda r: checks(r).append(checks(r)[0]), "it is not there"),
+        ("run.json", lambda r: r.update(block_size=16), "block_size is 16, and 12 in summary.json: [0]"),
+        ("run.json", lambda r: r.update(algorithm="blake3"), "algorithm is 'blake3', and 'sha256' in summary.json"),
+        ("summary.json", lambda s: s.pop(1), "of summary.json it is 'same_text_different_image: not run'"),
+        ("summary.json", lambda s: s.pop(), "false hits C 0 of 16'; of summary.json it is"),
+        ("matrix_run.json", lambda r: r["checks"][1].update(passed=False), "checks[1] is 'explained failed'; of"),
+        ("matrix_run.json", lambda r: r["checks"][0].update(against=["x"]), "checks[0] is 'safe passed for x'; of"),
+        ("matrix_run.json", lambda r: r["checks"].pop(), "checks[2] is not there; of matrix.json it is 'container"),
+        ("matrix_run.json", lambda r: r.update(passed=False), "passed is false, and the checks"),
+        ("matrix.json", lambda m: [row.update(by_full="false_hit") for row in m], "it is 'safe failed for adapter, "),
+    ],
+)  # fmt: skip
+def test_a_pass_is_not_shown_over_results_of_another_study(
+    copy: Path, within: Within, name: str, change: Any, says: str
+) -> None:
+    edit(copy / name, change)
+    line = within.complaint("report", copy)
+    about = {"summary.json": "run.json", "matrix.json": "matrix_run.json"}.get(name, name)
+    assert f"{about}: not of these results: " in line
+    assert says in line
+
+
+def test_a_verdict_follows_the_counts_and_not_the_word_of_a_run(copy: Path, within: Within) -> None:
+    def serve_wrongly(summary: Any) -> None:
+        """B serves another's KV, told alike by all that summary.json says of it."""
+        summary[1]["request"]["B"] = summary[1]["request"]["A"]
+        summary[1]["cases"][0]["verdicts"]["request"]["B"] = ["false_hit", "false_hit"]
+
+    edit(copy / "summary.json", serve_wrongly)
+    line = within.complaint("report", copy)
+    assert "checks[0] is 'PASS same_text_different_image, request: false hits A 1, B 0, C 0 of 1'" in line
+    edit(copy / "run.json", lambda r: checks(r)[0]["false_hits"].update(B=1))
+    line = within.complaint("report", copy)
+    assert "it is 'FAIL same_text_different_image, request: false hits A 1, B 1, C 0 of 1'" in line
+    edit(copy / "run.json", lambda r: checks(r)[0].update(passed=False))
+    assert "acceptance.passed is not what its checks say" in within.complaint("report", copy)
+    edit(copy / "run.json", lambda r: r["acceptance"].update(passed=False))
+    assert within.run("report", copy).returncode == 0
+    assert 'data-passed="false"' in (copy / "index.html").read_text(encoding="utf-8")
+
+
+def test_models_that_found_c_wrong_did_not_pass(copy: Path, within: Within) -> None:
+    let_models_judge(copy)
+    assert within.run("report", copy).returncode == 0
+    edit(copy / "oracle.json", lambda oracle: oracle.update(passed=True))
+    assert "oracle.json passed, and matrix.json has a false hit of C by a model" in within.complaint("report", copy)
+    edit(copy / "oracle.json", lambda oracle: oracle.update(passed=False))
+    edit(copy / "matrix_run.json", lambda run: run.update(passed=True))
+    assert "matrix_run.json: not of these results: passed is true" in within.complaint("report", copy)
