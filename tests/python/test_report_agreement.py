@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from command_line import Within
 
 
+OPINION = {"kv_changes": True, "kv_changes_from": None, "verdict": "safe_miss", "right": True}
+
+
 def of(scenario: int, granularity: str, strategy: str, **values: Any) -> Any:
     return lambda summary: summary[scenario][granularity][strategy].update(values)
 
@@ -38,6 +41,7 @@ def of(scenario: int, granularity: str, strategy: str, **values: Any) -> Any:
         ("matrix.json", lambda m: m.pop(7), "is there 0 times for "),
         ("matrix.json", lambda m: m.append(m[7]), "is there 2 times for "),
         ("matrix.json", lambda m: m[7].update(kv_changes=not m[7]["kv_changes"]), "do not say the same of the KV"),
+        ("matrix.json", lambda m: m[7].update(oracle={"one": OPINION}), "were not judged by the same models"),
         ("matrix.json", lambda m: m[0].update(right=False), "[0]: true_hit, not right: "),
         ("matrix.json", lambda m: m[0].update(verdict="safe_miss"), "[0]: safe_miss, right: "),
         ("matrix.json", lambda m: m[0].update(blocks=0), "[0]: of 0 blocks "),

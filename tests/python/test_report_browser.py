@@ -88,6 +88,20 @@ def test_a_page_loads_alone_without_complaint_and_fits_every_width(
             assert visit.overflow() == 0
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("page", ["index", "matrix", "sweep"])
+def test_on_a_narrow_screen_a_figure_stands_below_its_label_and_none_out_of_sight(
+    chromium: Any, results: dict[str, Path], page: str, lang: str
+) -> None:
+    with Visit(chromium, results[lang] / f"{page}.html", width=360) as visit:
+        tables = visit.page.locator(".scroll:has(table.stack)")
+        assert tables.count() > 0
+        assert tables.evaluate_all("all => all.filter(e => e.scrollWidth > e.clientWidth).length") == 0
+        cells = visit.page.locator("table.stack tbody td:not(.wide)")
+        unnamed = "all => all.filter(e => getComputedStyle(e, '::before').content.length < 3).length"
+        assert cells.evaluate_all(unnamed) == 0
+
+
 @pytest.mark.parametrize(("lang", "scheme"), [("en", "light"), ("en", "dark"), ("zh", "light"), ("zh", "dark")])
 @pytest.mark.parametrize("page", PAGES)
 def test_axe_finds_no_fault(chromium: Any, results: dict[str, Path], page: str, lang: str, scheme: str) -> None:

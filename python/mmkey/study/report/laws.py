@@ -133,6 +133,8 @@ def of_matrix(rows: Sequence[MatrixRow]) -> str | None:
                     return f"{granularity}, {strategy} is there {times} times for {mutation!r:.60}"
         if len({(row.group, row.about, row.why, row.kv_changes, row.kv_changes_from) for row in of_it}) > 1:
             return f"the cells of {mutation!r:.60} do not say the same of the KV"
+        if len({frozenset(row.oracle or ()) for row in of_it}) > 1:
+            return f"the cells of {mutation!r:.60} were not judged by the same models"
     return None
 
 
