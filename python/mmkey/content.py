@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, NoReturn, final
 
 import numpy as np
 
-from . import _core, _pictures, _sources, hashing
+from . import _arrays, _core, _pictures, _sources, hashing
 from ._turn import HeldHereError, Turn
 from .errors import InvalidRequest, UnsupportedType, shown
 
@@ -93,7 +93,7 @@ class Content:
         in their item.
         """
         _core.array_head("u1", (1,), {} if attrs is None else attrs, 1)  # what no map can hold is told at once
-        return Content._make("array", _sources.array_source(array, attrs))
+        return Content._make("array", _arrays.array_source(array, attrs))
 
     @staticmethod
     def from_image(image: object) -> Content:
