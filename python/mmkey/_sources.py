@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ._files import checked_path, what_changed
 from .errors import InvalidRequest, UnsupportedType
-from .hashing import checked_path, file_identity, is_whole, what_changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -203,10 +203,9 @@ class File(Source):
 
     def _finish(self, file: Any, before: os.stat_result, count: int) -> None:
         """To be called when all was read: it must have been one file, and the whole of it."""
-        identity = file_identity(before)
-        same = identity == file_identity(os.fstat(file.fileno())) == file_identity(os.stat(self._path))
-        if not same or not is_whole(before, count):
-            raise InvalidRequest("content", f"the file {self._path!r} {what_changed(before, count, same=same)}")
+        problem = what_changed(before, (os.fstat(file.fileno()), os.stat(self._path)), count)
+        if problem is not None:
+            raise InvalidRequest("content", f"the file {self._path!r} {problem}")
         self._size = count
 
     def hint(self) -> object:

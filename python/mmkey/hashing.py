@@ -8,6 +8,7 @@ import stat
 from typing import IO, TYPE_CHECKING, Any
 
 from mmkey._core import blake3, digest, digest_many, kernels, selftest, sha256
+from mmkey._files import checked_path, what_changed
 from mmkey.errors import InvalidRequest, MmkeyError, UnsupportedType, shown
 
 if TYPE_CHECKING:
@@ -89,12 +90,10 @@ def _digest_open(file: Any, algorithm: str, threads: int, *, path: Any) -> bytes
             hasher.update(data)
             size += len(data)
     if before is not None:
-        after = _status(file)
-        same = after is not None and file_identity(after) == file_identity(before)
-        if path is not None:
-            same = same and file_identity(os.stat(path)) == file_identity(before)
-        if not same or (path is not None and not is_whole(before, size)):
-            raise InvalidRequest("path_or_file", what_changed(before, size, same=same))
+        # a file object may be read from its middle on, and its path be gone
+        now, count = ([_status(file)], None) if path is None else ([_status(file), os.stat(path)], size)
+        if problem := what_changed(before, now, count):
+            raise InvalidRequest("path_or_file", problem)
     return hasher.digest()
 
 
@@ -114,39 +113,3 @@ def _status(file: Any) -> os.stat_result | None:
     except (AttributeError, OSError):
         return None
     return status if stat.S_ISREG(status.st_mode) else None
-
-
-def checked_path(path: Any, field: str) -> Any:
-    """The path as text or bytes; an error under `field` for what can be none."""
-    try:
-        found = os.fspath(path)
-        nul = b"\0" in os.fsencode(found)
-    except TypeError:
-        raise UnsupportedType(
-            field, f"is a {type(path).__name__} that gives no path; allowed is text or bytes"
-        ) from None
-    except UnicodeEncodeError:
-        raise InvalidRequest(field, f"{shown(path)} is no path: it holds a lone surrogate") from None
-    if nul:
-        raise InvalidRequest(field, f"{shown(path)} is no path: it holds a NUL, which ends every path")
-    return found
-
-
-def file_identity(status: os.stat_result) -> tuple[int, ...]:
-    """What stays the same as long as nobody writes to a file or puts another in its place."""
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def is_whole(status: os.stat_result, count: int) -> bool:
-    """Whether `count` bytes are all of a file. Those of /proc say that they hold none, and end where reading ends."""
-    return status.st_size in {count, 0}
-
-
-def what_changed(status: os.stat_result, count: int, *, same: bool) -> str:
-    """Why what was read of a file has no digest."""
-    if same:
-        return (
-            f"gave {count} bytes where its size is {status.st_size}: it changed while it was read, or its file system "
-            "does not know sizes; if so, open it and give the file object"
-        )
-    return "changed while it was read: its size, time or inode is another now"
