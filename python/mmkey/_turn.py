@@ -7,7 +7,7 @@ import threading
 
 
 class HeldHereError(Exception):
-    """The thread that asks for its turn has it already: to wait would be to wait for itself."""
+    """Waiting would be for oneself: the thread has its turn already, or whoever has it waits for this thread."""
 
 
 class Turn:
@@ -28,8 +28,26 @@ class Turn:
         if self._owner == here:  # nobody else sets it to this
             raise HeldHereError
         _within.add((self, here))
-        self._lock.acquire()
+        if not self._lock.acquire(blocking=False):
+            self._wait(here)
         self._owner = here
+
+    def _wait(self, here: int) -> None:
+        """Waits, unless the thread that it would wait for waits for this one, itself or through others."""
+        with _waiting.lock:  # of the threads of a ring the last to come here sees it whole
+            _waiting.turns[here] = self
+            awaited: Turn | None = self
+            while awaited is not None:
+                owner = awaited._owner
+                if owner == here:
+                    del _waiting.turns[here]
+                    _within.discard((self, here))
+                    raise HeldHereError
+                awaited = None if owner is None else _waiting.turns.get(owner)
+        try:
+            self._lock.acquire()
+        finally:
+            _waiting.turns.pop(here, None)
 
     def __exit__(self, *error: object) -> None:
         self._owner = None
@@ -37,11 +55,24 @@ class Turn:
         _within.discard((self, threading.get_ident()))
 
 
+class _Waiting:
+    """What each thread waits for that waits."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        self.lock = threading.Lock()
+        self.turns: dict[int, Turn] = {}
+
+
+_waiting = _Waiting()
 #: Whoever is within or about to be: a turn and a thread. Always more than those that hold a lock, never fewer.
 _within: set[tuple[Turn, int]] = set()
 
 
 def _free_what_nobody_holds() -> None:
+    _waiting.forget()
     here = threading.get_ident()
     for turn, thread in list(_within):
         if turn._owner != here:

@@ -290,7 +290,9 @@ def _hash_all(contents: Iterable[Content], algorithms: tuple[str, ...], threads:
                 locks.enter_context(unknown[key]._turn)
             except HeldHereError:
                 raise InvalidRequest(
-                    "content", "is asked for by its own source, as by a stream's read(), which cannot wait for itself"
+                    "content",
+                    "is asked for by its own source, as by a stream's read(), itself or by way of another thread's: "
+                    "it cannot wait for itself",
                 ) from None
         try:
             if len(algorithms) > 1:
