@@ -25,9 +25,10 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def oracle(session: nox.Session) -> None:
-    """Run the tests that put the keys before tiny real models; installs torch and Transformers."""
+    """Run the tests of the keys before tiny real models, and of tensors; installs torch and Transformers."""
     session.install(".[test,oracle]")
-    session.run("pytest", "tests/python/test_study_oracle.py", *session.posargs, env={"MMKEY_REQUIRE_ORACLE": "1"})
+    tests = ["tests/python/test_study_oracle.py", "tests/python/test_containers.py"]
+    session.run("pytest", *tests, *session.posargs, env={"MMKEY_REQUIRE_ORACLE": "1"})
 
 
 @nox.session

@@ -1,4 +1,4 @@
-"""Contents whose streams ask for each other from several threads: one of the ring gets an error, and nobody waits for ever."""
+"""Contents whose streams ask for each other from several threads: one of them is refused, none waits for ever."""
 
 from __future__ import annotations
 
