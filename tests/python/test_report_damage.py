@@ -168,6 +168,7 @@ def test_a_folder_without_results_is_one_line(within: Within, tmp_path: Path) ->
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("")
     assert "empty: no results in it" in within.complaint("report", "empty")
+    assert "DIR: empty; name a folder" in within.complaint("report", "")
     assert "nowhere: no such folder" in within.complaint("report", "nowhere")
     assert "file: not a folder" in within.complaint("report", "file")
     assert not (tmp_path / "nowhere").exists()

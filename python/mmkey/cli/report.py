@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from mmkey.cli.output import choose, print_json
+from mmkey.cli.ending import ends_on_sigterm
+from mmkey.cli.output import CliError, choose, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mmkey.study.results import Staging
+    from mmkey.study.staging import Staging
 
 EXAMPLE = "Example: mmkey report results --lang zh --bench bench.json"
 LANGUAGES = ("en", "zh")
@@ -54,11 +55,13 @@ def report(
     """
     choose("--lang", lang, LANGUAGES)
     from mmkey.study.report import make_pages, read_results
-    from mmkey.study.results import Staging
+    from mmkey.study.staging import Staging
 
+    if not folder:
+        raise CliError("DIR: empty; name a folder")
     out = Path(folder)
     pages = make_pages(read_results(out, bench=bench), lang)
-    with Staging(out) as staging:
+    with ends_on_sigterm(), Staging(out) as staging:
         staging.replace_pages(pages)
         staging.commit(last="index.html")
     if as_json:

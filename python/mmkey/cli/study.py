@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import signal
-import sys
-import threading
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
 from mmkey.cli import study_matrix, study_scenarios, study_sweep
+from mmkey.cli.ending import ends_on_sigterm
 from mmkey.cli.output import CliError, at_least, choose, command_line
 from mmkey.cli.report import LANGUAGES, Pages
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
 
 _NOT_THE_RUN = ("--out", "--json", "--lang", "--no-html")  # options that change where results go, not what they are
 
@@ -90,7 +82,7 @@ def study(
             raise CliError(f"{name}: only with one of {', '.join(lists)}")
     out, messages = Path(out_dir), console(stderr=True)
     pages = Pages(None if no_html else choose("--lang", lang, LANGUAGES), command_line(context, *_NOT_THE_RUN))
-    with _ends_on_sigterm():
+    with ends_on_sigterm():
         if matrix or oracle:
             return study_matrix.matrix(settings, out, messages, pages, with_oracle=oracle, as_json=as_json)
         if any(lists.values()):
@@ -103,20 +95,3 @@ def study(
             stream = Stream(at_least("--requests", 5000 if requests is None else requests, 1), seed or 0)
             return study_sweep.sweep(stream, chosen, kv_bytes, out, messages, pages, as_json=as_json)
         return study_scenarios.scenarios(settings, scenario, images, video, out, messages, pages, as_json=as_json)
-
-
-@contextmanager
-def _ends_on_sigterm() -> Iterator[None]:
-    """SIGTERM unwinds the stack, so that nothing half-done is left behind."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def leave(number: int, _: FrameType | None) -> None:
-        sys.exit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -25,7 +25,7 @@ def matrix(settings: Settings, out: Path, messages: Console, pages: Pages, *, wi
     from mmkey.study.base_request import Workshop
     from mmkey.study.matrix import about_this_matrix, matrix_json, run_matrix
     from mmkey.study.mutations import MUTATIONS
-    from mmkey.study.results import Staging
+    from mmkey.study.staging import Staging
 
     run_oracle, models = _oracle() if with_oracle else (None, 0)
     with Staging(out) as staging, bars(messages, shown=True) as progress:

@@ -36,9 +36,10 @@ def scenarios(
     """Runs the scenarios and writes the results; 0 for PASS, 1 for FAIL."""
     from mmkey.cli.terminal import bars, console
     from mmkey.study.acceptance import accept
-    from mmkey.study.results import Staging, write_all
+    from mmkey.study.results import write_all
     from mmkey.study.run import about_this_run, expected_cases, run_study
     from mmkey.study.scenarios import BY_NAME
+    from mmkey.study.staging import Staging
     from mmkey.study.thumbnails import Thumbnails
 
     names = {choose("--scenario", name, tuple(BY_NAME)) for name in wanted} or set(BY_NAME)

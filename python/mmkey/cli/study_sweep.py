@@ -45,7 +45,7 @@ def sweep(
     """Runs the sweep and writes sweep.json. 1 where strategy C served another's KV, else 0."""
     from mmkey.cli.terminal import bars, console, say
     from mmkey.study.machine import about_this_machine
-    from mmkey.study.results import Staging
+    from mmkey.study.staging import Staging
     from mmkey.study.sweep import run_sweep
     from mmkey.study.sweep_table import print_sweep
 
