@@ -16,7 +16,7 @@ from mmkey.study import report
 from mmkey.study.report import make_pages, plots, read_results
 from mmkey.study.report.catalogue import LANGUAGES, load
 from mmkey.study.report.models import Scenario
-from report_data import BENCH, MODELS, SCENARIOS, Page, edit, let_models_judge
+from report_data import BENCH, MODELS, SCENARIOS, Page, edit, let_models_judge, seal
 
 if TYPE_CHECKING:
     from command_line import Within
@@ -160,6 +160,7 @@ def test_text_from_outside_stays_text_wherever_it_is_shown(copy: Path) -> None:
     for name in ("summary.json", "run.json", "matrix.json", "matrix_run.json"):
         value = spoil(json.loads((copy / name).read_text(encoding="utf-8")))
         (copy / name).write_text(json.dumps(value), encoding="utf-8")
+    seal(copy)
     (copy / "bench.json").write_text(json.dumps(spoil(BENCH)), encoding="utf-8")
     (copy / "media.json").unlink()
     for lang in LANGUAGES:
@@ -210,6 +211,7 @@ def test_a_study_of_five_hundred_pictures_with_long_names_stays_small(copy: Path
     edit(copy / "summary.json", grow)
     edit(copy / "run.json", lambda run: run["acceptance"].update(checks=[*map(times_500, run["acceptance"]["checks"])]))
     (copy / "media.json").write_text(json.dumps(media), encoding="utf-8")
+    seal(copy)
     for name, text in make_pages(read_results(copy)).items():
         assert len(text.encode()) < 2_000_000, name
         if name in {f"{s}.html" for s in SCENARIOS}:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mmkey.study.report import make_pages, read_results
 from report_data import edit, let_models_judge
 
 if TYPE_CHECKING:
@@ -125,3 +127,70 @@ def test_models_that_found_c_wrong_did_not_pass(copy: Path, within: Within) -> N
     edit(copy / "oracle.json", lambda oracle: oracle.update(passed=False))
     edit(copy / "matrix_run.json", lambda run: run.update(passed=True))
     assert "matrix_run.json: not of these results: passed is true" in within.complaint("report", copy)
+
+
+# ---------------------------------------------------------------- files of one run
+
+
+def rewrite(path: Path, change: Any) -> None:
+    """As a person does it, or another program: no run knows of it."""
+    value = json.loads(path.read_text(encoding="utf-8"))
+    change(value)
+    path.write_text(json.dumps(value), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("summary.json", lambda s: s[1]["prefix"]["C"].update(prefill_tokens_wrongly_reused=12)),
+        ("summary.json", lambda s: s[0].update(about="another")),
+        ("media.json", lambda m: m.popitem()),
+        ("same_text_same_image.json", lambda s: s.update(about="another")),
+        ("matrix.json", lambda m: m[0].update(differences=["another"])),
+    ],
+)
+def test_a_file_that_was_changed_since_its_run_is_named(copy: Path, within: Within, name: str, change: Any) -> None:
+    rewrite(copy / name, change)
+    run = "matrix_run.json" if name == "matrix.json" else "run.json"
+    line = within.complaint("report", copy)
+    assert f"{name}: not what {run} was written with: changed since, or of another run" in line
+    assert not list(copy.glob("*.html"))
+
+
+def test_evidence_of_another_run_is_named(copy: Path, within: Within) -> None:
+    (copy / "evidence.txt").write_text("FAIL\n", encoding="utf-8")
+    assert "evidence.txt: not what run.json was written with" in within.complaint("report", copy)
+
+
+def test_a_file_may_be_laid_out_anew(copy: Path) -> None:
+    pages = make_pages(read_results(copy))
+    for path in copy.glob("*.json"):
+        value = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps(value, indent=1, ensure_ascii=False), encoding="utf-8")
+    assert make_pages(read_results(copy)) == pages
+
+
+def test_a_run_of_another_matrix_is_refused(copy: Path, within: Within) -> None:
+    assert within.run("study", "--matrix", "--no-html", "--out", "other", "--block-size", 16).returncode == 0
+    (copy / "matrix_run.json").write_bytes(Path("other/matrix_run.json").read_bytes())
+    assert "matrix.json: not what matrix_run.json was written with" in within.complaint("report", copy)
+
+
+def test_a_file_that_a_run_has_written_and_that_is_gone_is_named(copy: Path) -> None:
+    (copy / "same_text_same_image.json").unlink()
+    assert read_results(copy).missing == ("same_text_same_image.json",)
+
+
+def test_what_was_changed_beside_a_new_study_is_left_out_with_its_verdict(within: Within, tmp_path: Path) -> None:
+    assert within.run("study").returncode == 0
+    rewrite(tmp_path / "results/summary.json", lambda s: s[0].update(about="another"))
+    done = within.run("study", "--matrix")
+    assert done.returncode == 0
+    assert "summary.json: not what run.json was written with" in done.stderr
+    assert 'id="acceptance"' not in (tmp_path / "results/index.html").read_text(encoding="utf-8")
+
+
+def test_an_object_that_says_a_thing_twice_is_refused(copy: Path, within: Within) -> None:
+    text = (copy / "run.json").read_text(encoding="utf-8")
+    (copy / "run.json").write_text(text.replace('"passed": true', '"passed": false, "passed": true', 1), "utf-8")
+    assert "run.json: damaged: 'passed' is there twice in one object" in within.complaint("report", copy)

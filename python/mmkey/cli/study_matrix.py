@@ -40,7 +40,8 @@ def matrix(settings: Settings, out: Path, messages: Console, pages: Pages, *, wi
         verdict = judge_matrix(rows)
         passed = verdict.passed and (oracle is None or oracle.passed)
         staging.write_json("matrix.json", rows)
-        staging.write_json("matrix_run.json", about_this_matrix(settings, verdict, pages.command, passed=passed))
+        about = about_this_matrix(settings, verdict, pages.command, passed=passed)
+        staging.write_json("matrix_run.json", {**about, "digests": dict(staging.digests)})
         pages.add(staging, messages)
         staging.commit(last="matrix.json")
     if as_json:

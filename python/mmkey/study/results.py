@@ -61,7 +61,7 @@ def write_all(
     for entry in summary:
         staging.write_json(f"{entry['scenario']}.json", entry)
     staging.write_json("summary.json", summary)
-    staging.write_json("run.json", about)
     staging.write_json("media.json", {name: {"thumbnail": uri} for name, uri in thumbnails.items()})
     lines = (ACCEPTANCE, "", *acceptance.lines, "", "PASS" if acceptance.passed else "FAIL")
     staging.write_text("evidence.txt", "\n".join(lines) + "\n")
+    staging.write_json("run.json", {**about, "digests": dict(staging.digests)})

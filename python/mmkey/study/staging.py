@@ -13,6 +13,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mmkey.study.digests import digest_of
 from mmkey.study.errors import StudyError
 
 if TYPE_CHECKING:
@@ -30,12 +31,14 @@ class Staging:
     """A folder beside the results' place in which they are made, moved into place only when all are whole.
 
     A context manager: whatever ends the study early, neither the staging folder nor a folder made for it stays.
+    ``digests`` are those of the files written so far, by name: for the one that says of the others that they are its.
     """
 
     def __init__(self, out: Path) -> None:
         self.out = out
         self._made: list[Path] = []
         self._stale: list[str] = []
+        self.digests: dict[str, str] = {}
         self.folder = out
 
     def __enter__(self) -> Staging:  # noqa: PYI034 (Self is not in Python 3.10)
@@ -73,10 +76,12 @@ class Staging:
     def write_text(self, name: str, text: str) -> None:
         """Adds a file of UTF-8 text."""
         (self.folder / name).write_text(text, encoding="utf-8")
+        self.digests[name] = digest_of(text)
 
     def write_json(self, name: str, value: object) -> None:
         """Adds a JSON file."""
         self.write_text(name, json.dumps(value, indent=2, allow_nan=False) + "\n")
+        self.digests[name] = digest_of(value)
 
     def replace_pages(self, pages: Mapping[str, str]) -> None:
         """Adds pages by name; those of an earlier report that are not among them go when these come.

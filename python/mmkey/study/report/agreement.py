@@ -44,15 +44,12 @@ def matrix_disagreement(rows: Sequence[MatrixRow], run: MatrixRun, oracle: Oracl
         if mine != theirs:
             return f"checks[{i}] is {_entry(mine)}; of matrix.json it is {_entry(theirs)}"
     opinions = [(row, opinion) for row in rows for opinion in (row.oracle or {}).values()]
-    if not opinions:
-        return _passed_disagreement(run, lowest=earned.passed, highest=earned.passed)
-    if oracle is None:  # what the models said on the whole is not known
-        return _passed_disagreement(run, lowest=False, highest=earned.passed)
     wrong = [row.mutation for row, opinion in opinions if row.strategy == "C" and opinion.verdict == "false_hit"]
-    if oracle.passed and wrong:
+    if oracle is not None and oracle.passed and wrong:
         return f"oracle.json passed, and matrix.json has a false hit of C by a model: {wrong[0]!r:.60}"
-    both = earned.passed and oracle.passed
-    return _passed_disagreement(run, lowest=both, highest=both)
+    highest = earned.passed and not wrong and (oracle is None or not opinions or oracle.passed)
+    lowest = highest and (oracle is not None or not opinions)  # where it is gone, the models may have said more
+    return _passed_disagreement(run, lowest=lowest, highest=highest)
 
 
 def _passed_disagreement(run: MatrixRun, *, lowest: bool, highest: bool) -> str | None:

@@ -184,10 +184,17 @@ class Skipped(_Model):
     reason: str
 
 
+# Of the files written with it, by name.
+Digests = dict[
+    Annotated[str, Field(pattern=r"^[a-z0-9_]{1,80}\.(json|txt)$")], Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+]
+
+
 class Run(Machine):
     """run.json."""
 
     acceptance: Acceptance
+    digests: Digests
     algorithm: str
     block_size: Count
     kv_bytes_per_token: Count
@@ -249,6 +256,7 @@ class MatrixRun(Machine):
     algorithm: str
     block_size: Count
     passed: bool
+    digests: Digests
     checks: Annotated[list[MatrixCheck], Field(min_length=1)]
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from mmkey.study.digests import digest_of
 from mmkey.study.errors import StudyError
 from mmkey.study.report.agreement import matrix_disagreement, run_disagreement
 from mmkey.study.report.models import MATRIX, MEDIA, SUMMARY, Bench, MatrixRun, Oracle, Run, Sweep
@@ -69,6 +71,9 @@ def read_results(folder: Path, *, beside: Path | None = None, bench: Path | None
         raise ResultsError(
             f"{folder}: no results in it (summary.json, matrix.json or sweep.json); make some: mmkey study --out DIR"
         )
+    for name, about in (("run.json", "run"), ("matrix_run.json", "matrix_run")):
+        if found[about] and not reader.vouches(name, found[about].digests):
+            found[about] = None
     if found["scenarios"] and found["run"] and (problem := run_disagreement(found["scenarios"], found["run"])):
         reader.refuse("run.json", problem)
         found["run"] = None
@@ -79,12 +84,12 @@ def read_results(folder: Path, *, beside: Path | None = None, bench: Path | None
     ):
         reader.refuse("matrix_run.json", problem)
         found["matrix_run"] = None
-    return Results(**found, missing=tuple(_missing(found, reader.seen)), damaged=tuple(reader.damaged))
+    return Results(**found, missing=tuple(_missing(found, reader)), damaged=tuple(reader.damaged))
 
 
-def _missing(found: Mapping[str, Any], seen: set[str]) -> list[str]:
+def _missing(found: Mapping[str, Any], reader: _Reader) -> list[str]:
     """The names of files that those which are there were written with."""
-    missing = []
+    seen, missing = reader.seen, list(reader.missing)
     if "summary.json" not in seen and seen & {"run.json", "media.json"}:
         missing.append("summary.json")
     if found["scenarios"] is not None:
@@ -95,14 +100,16 @@ def _missing(found: Mapping[str, Any], seen: set[str]) -> list[str]:
         missing.append("matrix_run.json")
     if "oracle.json" not in seen and any(row.oracle for row in found["matrix"] or ()):
         missing.append("oracle.json")
-    return missing
+    return list(dict.fromkeys(missing))
 
 
 class _Reader:
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = folders
         self.seen: set[str] = set()
+        self.missing: list[str] = []
         self._place: dict[str, int] = {}
+        self._digests: dict[str, str] = {}
         self.damaged: list[tuple[str, str]] = []
         if not folders[0].is_dir():
             raise ResultsError(f"{folders[0]}: {'not a folder' if folders[0].exists() else 'no such folder'}")
@@ -119,10 +126,33 @@ class _Reader:
             self._place[name] = i
             try:
                 _want_file(path)
-                return parse(path, model)
+                text, value = load(path)
+                self._digests[name] = digest_of(value)
+                return validate(path, text, model)
             except ResultsError as problem:
                 self._leave_out(name, problem)
         return None
+
+    def vouches(self, name: str, digests: Mapping[str, str]) -> bool:
+        """Whether the files that are there of those that ``name`` was written with are still what they were."""
+        place = self._place[name]
+        for other, digest in digests.items():
+            path = self._folders[place] / other
+            if not os.path.lexists(path):
+                self.missing.append(other)
+                continue
+            try:
+                if self._place.get(other) != place:  # nothing is shown of it
+                    _want_file(path)
+                    self._digests[other] = digest_of(load(path)[1] if path.suffix == ".json" else read_text(path))
+            except ResultsError as problem:
+                self._leave_out(name, problem)
+                return False
+            if self._digests.get(other) != digest:
+                changed = f"{path}: not what {name} was written with: changed since, or of another run"
+                self._leave_out(name, ResultsError(changed))
+                return False
+        return True
 
     def refuse(self, name: str, problem: str) -> None:
         """What was read does not go with the rest."""
@@ -142,32 +172,55 @@ def _want_file(path: Path) -> None:
 
 def parse(path: Path, model: type[BaseModel] | TypeAdapter[Any]) -> Any:
     """One JSON file as its model; ResultsError names the file, and the field where one is at fault."""
+    return validate(path, load(path)[0], model)
+
+
+def read_text(path: Path) -> str:
+    """A file of UTF-8 text; ResultsError names the file and what is wrong with it."""
     try:
         with path.open("rb") as file:
             read = file.read(_LARGEST + 1)  # a device or a pipe after --bench says nothing of its size
         if len(read) > _LARGEST:
             raise ResultsError(f"{path}: larger than {_LARGEST >> 20} MiB")
-        text = read.decode("utf-8")
+        return read.decode("utf-8")
     except OSError as problem:
         raise ResultsError(f"{path}: cannot read: {problem.strerror}") from None
     except UnicodeDecodeError as problem:
         raise ResultsError(f"{path}: damaged: byte {problem.start} is not UTF-8") from None
+
+
+def load(path: Path) -> tuple[str, Any]:
+    """The text and the value of a JSON file."""
+    text = read_text(path)
+    try:
+        return text, json.loads(text, object_pairs_hook=_once_each)
+    except json.JSONDecodeError as broken:
+        problem = f"line {broken.lineno}, column {broken.colno}: {broken.msg}"
+    except (ValueError, RecursionError) as broken:  # a name twice, a number of too many digits, too deep
+        problem = str(broken)
+    raise ResultsError(f"{path}: damaged: {problem}")
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        raise ValueError(f"{twice!r:.60} is there twice in one object")
+    return found
+
+
+def validate(path: Path, text: str, model: type[BaseModel] | TypeAdapter[Any]) -> Any:
+    """The text of a JSON file as its model."""
     try:
         adapter = model if isinstance(model, TypeAdapter) else TypeAdapter(model)
         return adapter.validate_json(text)
     except ValidationError as problem:
-        raise ResultsError(f"{path}: damaged: {_first_problem(problem, text)}") from None
+        raise ResultsError(f"{path}: damaged: {_first_problem(problem)}") from None
 
 
-def _first_problem(problem: ValidationError, text: str) -> str:
+def _first_problem(problem: ValidationError) -> str:
     error = problem.errors(include_url=False, include_context=False)[0]
-    if error["type"] == "json_invalid":
-        try:
-            json.loads(text)
-        except json.JSONDecodeError as broken:
-            return f"line {broken.lineno}, column {broken.colno}: {broken.msg}"
-        except (ValueError, RecursionError):
-            pass
+    if error["type"] == "json_invalid":  # what Python's own reader lets through
         return str(error["msg"])
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error["loc"]).lstrip(".")
     value = repr(error["input"])
