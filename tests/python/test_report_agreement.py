@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 OPINION = {"kv_changes": True, "kv_changes_from": None, "verdict": "safe_miss", "right": True}
 
 
+def case(summary: Any, scenario: int) -> Any:
+    return summary[scenario]["cases"][0]
+
+
 def of(scenario: int, granularity: str, strategy: str, **values: Any) -> Any:
     return lambda summary: summary[scenario][granularity][strategy].update(values)
 
@@ -35,19 +39,42 @@ def of(scenario: int, granularity: str, strategy: str, **values: Any) -> Any:
         ("summary.json", of(0, "request", "C", memory_saved_bytes=1), "C.memory_saved_bytes is not the tokens saved x"),
         ("summary.json", lambda s: s[0]["cases"].append(s[0]["cases"][0]), "A does not count the verdicts of its 2 c"),
         ("summary.json", lambda s: s[0]["cases"].clear(), "A does not count the verdicts of its 0 cases"),
-        ("summary.json", lambda s: s[0]["cases"][0]["verdicts"]["prefix"].update(B=["safe_miss", "missed_reuse"]),
-         "[0]: prefix.B does not count the verdicts of its 1 cases"),
-        ("summary.json", lambda s: s[0]["cases"][0]["prefix_blocks"]["C"].update(wrong=9_000), "9000 of them wrongly"),
+        ("summary.json", lambda s: case(s, 0)["verdicts"]["prefix"].update(B=["safe_miss", "missed_reuse"]),
+         "[0].cases[0]: prefix_blocks.B are not what the verdicts safe_miss and missed_reuse say"),
+        ("summary.json", lambda s: case(s, 0)["prefix_blocks"]["C"].update(wrong=9_000), "9000 of them wrongly"),
         ("summary.json", lambda s: s[0].update(block_size=13), "full blocks of 13"),
-        ("summary.json", lambda s: s[0]["cases"][0]["items"]["first"][0]["ranges"].append([10**9, 1]), "tokens 10000"),
+        ("summary.json", lambda s: case(s, 0)["items"]["first"][0]["ranges"].append([10**9, 1]), "tokens 10000"),
+        ("summary.json", of(1, "prefix", "C", blocks_reused=21, blocks_wrongly_reused=21), "hits and blocks_reused"),
+        ("summary.json", of(1, "request", "C", prefill_tokens_wrongly_reused=261), "tokens wrongly reused are 0"),
+        ("summary.json", of(1, "prefix", "A", blocks_wrongly_reused=0, kv_blocks_reused=21), "are 1 and 0: both"),
+        ("summary.json", of(1, "prefix", "C", blocks=999), "prefix.C.blocks is 999, and 21 in its cases"),
+        ("summary.json", of(0, "request", "C", prefill_tokens_saved=262, memory_saved_bytes=262 * 256),
+         "[0]: request.C.prefill_tokens_saved is 262, and 261 in its cases"),
+        ("summary.json", of(0, "request", "C", prefill_tokens_saved=10**19), "Input should be less than 9223372036854"),
+        ("summary.json", lambda s: case(s, 1)["prefix_blocks"]["C"].update(reused=21, wrong=21),
+         "[1].cases[0]: prefix_blocks.C are not what the verdicts safe_miss and safe_miss say"),
+        ("summary.json", lambda s: case(s, 1)["differences"].clear(), "[1].cases[0]: a false hit, and no difference"),
+        ("summary.json", lambda s: case(s, 1)["differences"].append("items[1].media"), "names nothing of these"),
+        ("summary.json", lambda s: case(s, 1)["differences"].append("token_ids[262]"), "names nothing of these"),
+        ("summary.json", lambda s: case(s, 1)["differences"].append("moon.phase"), "names nothing of these"),
+        ("summary.json", lambda s: s[3]["variants"][0].update(variants=[{**s[3]["variants"][0], "scenario": "deeper"}]),
+         "[3]: a variant of a variant"),
+        ("summary.json", lambda s: s[0].update(about="x" * 5000), "[0].about: String should have at most 4096"),
+        ("matrix.json", lambda m: m[0].update(kv_changes=True), "kv_changes is true, from token None"),
+        ("matrix.json", lambda m: m[0].update(blocks_with_same_kv=10**6), "blocks 1000000 with the same KV"),
+        ("matrix.json", lambda m: m[0].update(blocks_with_same_kv=3, blocks_missed=0), "blocks 3 with the same KV"),
+        ("sweep.json", lambda w: w["stream"].update(requests="x"), "stream.requests: Input should be a valid integer"),
+        ("sweep.json", lambda w: w["stream"].update(requests=7), "20 lookups of a stream of 7"),
+        ("sweep.json", lambda w: w["results"][0]["prefix"].update(tokens=1), "results[0].prefix: of 1 tokens "),
+        ("sweep.json", lambda w: w["results"][0]["request"].update(hashing_seconds=1e308), "hashing_seconds: Input"),
         ("matrix.json", lambda m: m.pop(7), "is there 0 times for "),
         ("matrix.json", lambda m: m.append(m[7]), "is there 2 times for "),
-        ("matrix.json", lambda m: m[7].update(kv_changes=not m[7]["kv_changes"]), "do not say the same of the KV"),
+        ("matrix.json", lambda m: m[7].update(why="another"), "do not say the same of the KV"),
         ("matrix.json", lambda m: m[7].update(oracle={"one": OPINION}), "were not judged by the same models"),
         ("matrix.json", lambda m: m[0].update(right=False), "[0]: true_hit, not right: "),
         ("matrix.json", lambda m: m[0].update(verdict="safe_miss"), "[0]: safe_miss, right: "),
         ("matrix.json", lambda m: m[0].update(blocks=0), "[0]: of 0 blocks "),
-        ("sweep.json", lambda w: w["results"].append(w["results"][0]), "results: 'C, sha256, 16, None' is there twice"),
+        ("sweep.json", lambda w: w["results"].append(w["results"][0]), "'C, sha256, 16, None' is there twice"),
         ("sweep.json", lambda w: w["results"][0]["prefix"].update(true_hits=10**6), "results[0].prefix: 1000000 + "),
     ],
 )  # fmt: skip
@@ -142,7 +169,7 @@ def rewrite(path: Path, change: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("summary.json", lambda s: s[1]["prefix"]["C"].update(prefill_tokens_wrongly_reused=12)),
+        ("summary.json", lambda s: s[1]["prefix"]["C"].update(tokens_missed=12)),
         ("summary.json", lambda s: s[0].update(about="another")),
         ("media.json", lambda m: m.popitem()),
         ("same_text_same_image.json", lambda s: s.update(about="another")),

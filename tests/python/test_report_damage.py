@@ -69,7 +69,11 @@ def test_results_without_blocks_are_shown_without_strips(copy: Path) -> None:
         ("bench.json", b"[" * 100_000, "bench.json: damaged: "),
         ("summary.json", b"[]", "summary.json: damaged: the whole: No scenario in it"),
         ("matrix.json", b"[]", "matrix.json: damaged: the whole: No mutation in it"),
-        ("sweep.json", b'{"stream": {}, "results": []}', "sweep.json: damaged: results: No combination in it"),
+        (
+            "sweep.json",
+            b'{"stream": {"requests": 1}, "results": []}',
+            "damaged: the whole: No combination in it",
+        ),
     ],
 )
 def test_a_damaged_file_is_one_line_that_names_it_and_writes_nothing(
@@ -155,6 +159,23 @@ def test_a_benchmark_may_come_through_a_pipe(copy: Path, tmp_path: Path) -> None
     writer.join()
     assert found is not None
     assert found.machine.cpu == BENCH["machine"]["cpu"]
+
+
+@pytest.mark.parametrize("change", [
+    lambda b: b["digests"][0].update(bytes=10**400),
+    lambda b: b["digests"][0]["seconds"].update(mmkey=1e308),
+    lambda b: b["requests"][0]["seconds"].update(A=5e-324),
+])  # fmt: skip
+def test_a_benchmark_that_no_plot_can_show_is_refused_and_beside_a_study_left_out(
+    copy: Path, within: Within, change: Any
+) -> None:
+    bench = json.loads(json.dumps(BENCH))
+    change(bench)
+    (copy / "bench.json").write_text(json.dumps(bench), encoding="utf-8")
+    assert "bench.json: damaged: " in within.complaint("report", copy)
+    done = within.run("study", "--scenario", "same_text_same_image", "--out", copy)
+    assert done.returncode == 0
+    assert "left out of the pages: " in done.stderr
 
 
 def test_a_verdict_that_is_none_is_named_with_its_place(copy: Path, within: Within) -> None:

@@ -13,8 +13,10 @@ from mmkey.study.verdicts import GRANULARITIES, STRATEGIES, Granularity, Strateg
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-Count = Annotated[int, Field(ge=0)]
-Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+Seconds = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+Measured = Annotated[float, Field(ge=1e-12, le=1e6, allow_inf_nan=False)]  # seconds, on a logarithmic scale
+Text = Annotated[str, Field(max_length=4096)]  # what a page holds a few hundred of
 Range = Annotated[list[Count], Field(min_length=2, max_length=2)]
 Sizes = Annotated[list[Count], Field(min_length=2, max_length=3)]
 Verdicts = Annotated[list[Verdict], Field(min_length=2, max_length=2)]  # by image identity, by full identity
@@ -78,14 +80,14 @@ class Figures(_Model):
     blocks_reused: Count
     blocks_wrongly_reused: Count
     blocks_missed: Count
-    unsafe_reasons: list[str] = []
+    unsafe_reasons: Annotated[list[Text], Field(max_length=20)] = []
 
 
 class Shown(_Model):
     """One item of a request: sizes (height, width), the grid (t, h, w), ranges (offset, length) in tokens."""
 
-    name: str
-    modality: str
+    name: Text
+    modality: Text
     ranges: list[Range]
     original_size: Sizes
     resized_size: Sizes
@@ -111,15 +113,16 @@ class PrefixBlocks(_Model):
 
 
 SoundPrefixBlocks = Annotated[PrefixBlocks, _holding(laws.of_prefix_blocks)]
+Differences = Annotated[list[Text], Field(max_length=200)]
 
 
 class Case(_Model):
     """Two requests. What older results lack is None, and the page says so."""
 
-    first: list[str]
-    second: list[str]
+    first: list[Text]
+    second: list[Text]
     tokens: Range
-    differences: list[str]
+    differences: Differences
     verdicts: Annotated[dict[Granularity, Annotated[dict[Strategy, Verdicts], _STRATEGIES]], _GRANULARITIES]
     shared_tokens: Count | None = None
     prefix_blocks: Annotated[dict[Strategy, SoundPrefixBlocks], _STRATEGIES] | None = None
@@ -134,7 +137,7 @@ class Scenario(_Model):
     """One entry of summary.json."""
 
     scenario: ScenarioName
-    about: str
+    about: Text
     algorithm: str
     block_size: Annotated[int, Field(ge=1)]
     kv_bytes_per_token: Annotated[int, Field(ge=1)]
@@ -180,8 +183,8 @@ class Acceptance(_Model):
 class Skipped(_Model):
     """A file that was left out."""
 
-    file: str
-    reason: str
+    file: Text
+    reason: Text
 
 
 # Of the files written with it, by name.
@@ -220,25 +223,25 @@ class Opinion(_Model):
 class MatrixRow(_Model):
     """One entry of matrix.json."""
 
-    mutation: str
-    group: str
-    about: str
+    mutation: Text
+    group: Text
+    about: Text
     kv_changes: bool
     kv_changes_from: Count | None
-    why: str
+    why: Text
     granularity: Granularity
     strategy: Strategy
     verdict: Verdict
     right: bool
     by_image: Verdict
     by_full: Verdict
-    differences: list[str]
+    differences: Differences
     blocks: Count
     blocks_with_same_kv: Count
     blocks_reused: Count
     blocks_wrongly_reused: Count
     blocks_missed: Count
-    missed_reason: str
+    missed_reason: Text
     oracle: dict[str, Opinion] | None = None
 
 
@@ -315,11 +318,17 @@ class SweepEntry(_Model):
     prefix: SoundSweepFigures
 
 
+class Stream(_Model):
+    """What all combinations of a sweep were given."""
+
+    requests: Annotated[Count, Field(ge=1)]
+
+
 class Sweep(Machine):
     """sweep.json."""
 
-    stream: dict[str, Any]
-    results: Annotated[list[SweepEntry], _holding(laws.of_sweep)]
+    stream: Stream
+    results: list[SweepEntry]
 
 
 class BenchMachine(_Model):
@@ -335,7 +344,7 @@ class BenchDigest(_Model):
 
     algorithm: str
     bytes: Count
-    seconds: dict[str, Seconds]
+    seconds: dict[str, Measured]
 
 
 class BenchRequest(_Model):
@@ -346,7 +355,7 @@ class BenchRequest(_Model):
     pictures: Count
     size: str | None
     form: str | None
-    seconds: dict[str, Seconds]
+    seconds: dict[str, Measured]
 
 
 class Bench(_Model):
@@ -360,4 +369,5 @@ class Bench(_Model):
 
 SUMMARY = TypeAdapter(Annotated[list[SoundScenario], _holding(laws.of_summary)])
 MATRIX = TypeAdapter(Annotated[list[Annotated[MatrixRow, _holding(laws.of_matrix_row)]], _holding(laws.of_matrix)])
+SWEEP = TypeAdapter(Annotated[Sweep, _holding(laws.of_sweep)])
 MEDIA = TypeAdapter(dict[str, Media])
