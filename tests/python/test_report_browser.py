@@ -89,6 +89,15 @@ def test_a_page_loads_alone_without_complaint_and_fits_every_width(
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("page", PAGES)
+def test_on_a_wide_screen_no_table_is_cut(chromium: Any, results: dict[str, Path], page: str, lang: str) -> None:
+    with Visit(chromium, results[lang] / f"{page}.html", width=1440) as visit:
+        visit.page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true })")
+        cut = "all => all.filter(e => e.scrollWidth > e.clientWidth).map(e => e.outerHTML.slice(0, 99))"
+        assert visit.page.locator(".scroll").evaluate_all(cut) == []
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("page", ["index", "matrix", "sweep"])
 def test_on_a_narrow_screen_a_figure_stands_below_its_label_and_none_out_of_sight(
     chromium: Any, results: dict[str, Path], page: str, lang: str
@@ -173,7 +182,7 @@ def test_the_strip_shows_every_block_and_what_each_strategy_did_with_it(
 
 def test_the_heat_map_says_what_the_matrix_says(chromium: Any, results: dict[str, Path]) -> None:
     rows = load(results["en"] / "matrix.json")
-    words = {"right": "right", "false_hit": "false hit", "missed_reuse": "missed reuse"}
+    words = {"right": "right", "false_hit": "false hit", "missed_reuse": "misses some"}
     with Visit(chromium, results["en"] / "matrix.html") as visit:
         assert visit.page.locator("#heat tbody tr").count() == len({row["mutation"] for row in rows})
         shown = visit.page.evaluate(

@@ -44,6 +44,7 @@ def sweep(
 ) -> int:
     """Runs the sweep and writes sweep.json. 1 where strategy C served another's KV, else 0."""
     from mmkey.cli.terminal import bars, console, say
+    from mmkey.study.acceptance import false_hits_of_c
     from mmkey.study.machine import about_this_machine
     from mmkey.study.staging import Staging
     from mmkey.study.sweep import run_sweep
@@ -55,19 +56,17 @@ def sweep(
         staging.write_json("sweep.json", results)
         pages.add(staging, messages)
         staging.commit(last="sweep.json")
-    wrong = sum(
-        entry[granularity]["full_identity_false_hits"]
-        for entry in results["results"]
-        for granularity in ("request", "prefix")
-        if entry["strategy"] == "C"
-    )
+    wrong = false_hits_of_c(results["results"])
     where = messages if as_json else console()
     if as_json:
         print_json(results)
     else:
         print_sweep(results, where)
-    if any(entry["strategy"] == "C" for entry in results["results"]):
+    if wrong is not None:
         say(where, f"{'FAIL' if wrong else 'PASS'}  false hits of strategy C: {wrong:,}")
     say(where, f"Results are in {out}.")
-    say(where, "FAIL" if wrong else "PASS", "bold red" if wrong else "bold green")
+    if wrong is None:
+        say(where, "No verdict: strategy C was not run")
+    else:
+        say(where, "FAIL" if wrong else "PASS", "bold red" if wrong else "bold green")
     return 1 if wrong else 0

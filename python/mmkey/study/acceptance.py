@@ -174,3 +174,14 @@ def _counts(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             numbers = ", ".join(f"{counts[v]} {v}" for v in VERDICTS)
             lines.append(f"      {strategy}, {granularity}: {numbers}, of {mutations} mutations")
     return lines
+
+
+# ---------------------------------------------------------------- the sweep
+
+
+def false_hits_of_c(results: Sequence[Mapping[str, Any]]) -> int | None:
+    """Of the list ``results`` of sweep.json, by full identity, of both granularities; None where C was not run."""
+    of_c = [entry for entry in results if entry["strategy"] == "C"]
+    if not of_c:
+        return None
+    return sum(int(entry[granularity]["full_identity_false_hits"]) for entry in of_c for granularity in GRANULARITIES)

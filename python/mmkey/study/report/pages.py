@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from mmkey.study.acceptance import false_hits_of_c
 from mmkey.study.report.blocks import Difference, Strip, differences, strip
 from mmkey.study.report.cases import Limits, ThumbnailBook, to_draw
 from mmkey.study.report.catalogue import HTML_LANG, PUNCTUATION, load
@@ -143,7 +144,8 @@ class _Maker:
         if self.matrix is not None:
             found["matrix.html"] = self._render("matrix.html", matrix_totals=self._totals)
         if self.results.sweep is not None:
-            found["sweep.html"] = self._render("sweep.html")
+            entries = [entry.model_dump() for entry in self.results.sweep.results]
+            found["sweep.html"] = self._render("sweep.html", false_hits_of_c=false_hits_of_c(entries))
         return found
 
     def _render(self, page: str, template: str = "", **context: Any) -> str:
