@@ -112,6 +112,7 @@ def checks(run: Any) -> Any:
         ("summary.json", lambda s: s.pop(), "false hits C 0 of 16'; of summary.json it is"),
         ("matrix_run.json", lambda r: r["checks"][1].update(passed=False), "checks[1] is 'explained failed'; of"),
         ("matrix_run.json", lambda r: r["checks"][0].update(against=["x"]), "checks[0] is 'safe passed for x'; of"),
+        ("matrix.json", lambda m: [row.update(oracle={"one": OPINION}) for row in m], "digests name no oracle.json"),
         ("matrix_run.json", lambda r: r["checks"].pop(), "checks[2] is not there; of matrix.json it is 'container"),
         ("matrix_run.json", lambda r: r.update(passed=False), "passed is false, and the checks"),
         ("matrix.json", lambda m: [row.update(by_full="false_hit") for row in m], "it is 'safe failed for adapter, "),

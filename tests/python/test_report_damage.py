@@ -96,6 +96,8 @@ def test_a_damaged_file_is_one_line_that_names_it_and_writes_nothing(
         ("summary.json", lambda s: s[0]["cases"][0]["verdicts"].pop("prefix"), "[0].cases[0].verdicts: Lacks prefix"),
         ("summary.json", lambda s: s[0]["cases"][0]["verdicts"]["request"].pop("B"), "verdicts.request: Lacks B"),
         ("summary.json", lambda s: s[0]["cases"][0]["prefix_blocks"].pop("C"), "cases[0].prefix_blocks: Lacks C"),
+        ("run.json", lambda r: r["digests"].pop("summary.json"), "digests: Lacks summary.json"),
+        ("matrix_run.json", lambda r: r["digests"].clear(), "digests: Lacks matrix.json"),
         ("run.json", lambda r: r["acceptance"]["checks"].clear(), "acceptance.checks: List should have at least 1"),
     ],
 )  # fmt: skip

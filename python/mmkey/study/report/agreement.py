@@ -44,6 +44,8 @@ def matrix_disagreement(rows: Sequence[MatrixRow], run: MatrixRun, oracle: Oracl
         if mine != theirs:
             return f"checks[{i}] is {_entry(mine)}; of matrix.json it is {_entry(theirs)}"
     opinions = [(row, opinion) for row in rows for opinion in (row.oracle or {}).values()]
+    if opinions and "oracle.json" not in run.digests:
+        return "digests name no oracle.json, and models judged matrix.json"
     wrong = [row.mutation for row, opinion in opinions if row.strategy == "C" and opinion.verdict == "false_hit"]
     if oracle is not None and oracle.passed and wrong:
         return f"oracle.json passed, and matrix.json has a false hit of C by a model: {wrong[0]!r:.60}"

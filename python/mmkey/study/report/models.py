@@ -197,7 +197,7 @@ class Run(Machine):
     """run.json."""
 
     acceptance: Acceptance
-    digests: Digests
+    digests: Annotated[Digests, _all_of("summary.json", "media.json", "evidence.txt")]
     algorithm: str
     block_size: Count
     kv_bytes_per_token: Count
@@ -259,7 +259,7 @@ class MatrixRun(Machine):
     algorithm: str
     block_size: Count
     passed: bool
-    digests: Digests
+    digests: Annotated[Digests, _all_of("matrix.json")]
     checks: Annotated[list[MatrixCheck], Field(min_length=1)]
 
 
