@@ -83,6 +83,6 @@ def copy(out: Path, tmp_path: Path) -> Path:
     """The JSON files and the evidence alone, free to be spoilt."""
     folder = tmp_path / "copy"
     folder.mkdir()
-    for path in [*out.glob("*.json"), out / "evidence.txt"]:
+    for path in [*out.glob("*.json"), out / "evidence.txt", out / ".mmkey-results"]:
         shutil.copy(path, folder)
     return folder

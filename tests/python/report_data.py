@@ -102,6 +102,11 @@ def let_models_judge(folder: Path) -> list[dict[str, Any]]:
     oracle = {
         "passed": False,
         "models": [{"model": model, "title": title, **shared} for model, title in MODELS.items()],
+        "comparisons": [
+            {"model": model, "mutation": row["mutation"], "agrees": model != "three"}
+            for row in rows
+            for model in row["oracle"]
+        ],
         "false_hits": [{**hit, **decoded}],
     }
     (folder / "oracle.json").write_text(json.dumps(oracle), encoding="utf-8")

@@ -194,7 +194,20 @@ def test_a_new_study_in_an_old_folder_replaces_its_own_files_and_no_others(tmp_p
         assert within.run("study", "--block-size", block_size).returncode == 0
     assert (tmp_path / "results/notes.txt").read_text() == "mine"
     assert '"block_size": 16' in (tmp_path / "results/summary.json").read_text()
-    assert not [p for p in (tmp_path / "results").iterdir() if p.name.startswith(".")]
+    assert [p.name for p in (tmp_path / "results").iterdir() if p.name.startswith(".")] == [".mmkey-results"]
+
+
+@pytest.mark.parametrize("name", ["summary.json", "evidence.txt", "inputs/same_text_same_image/first-1-harbour.png"])
+def test_a_file_of_the_user_s_with_the_name_of_a_result_is_in_the_way(
+    tmp_path: Path, within: Within, name: str
+) -> None:
+    out = tmp_path / "mine"
+    mine = out / name
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine", encoding="utf-8")
+    assert f"{mine}: in the way of the results: it is not of mmkey's" in within.complaint("study", "--out", out)
+    assert [p for p in out.rglob("*") if p.is_file()] == [mine]
+    assert mine.read_text(encoding="utf-8") == "mine"
 
 
 def folder_of_many(folder: Path) -> Path:

@@ -60,7 +60,8 @@ def of(scenario: int, granularity: str, strategy: str, **values: Any) -> Any:
         ("summary.json", lambda s: s[3]["variants"][0].update(variants=[{**s[3]["variants"][0], "scenario": "deeper"}]),
          "[3]: a variant of a variant"),
         ("summary.json", lambda s: s[0].update(about="x" * 5000), "[0].about: String should have at most 4096"),
-        ("matrix.json", lambda m: m[0].update(kv_changes=True), "kv_changes is true, from token None"),
+        ("matrix.json", lambda m: m[0].update(kv_changes=True, differences=["x"]), "true, from token None"),
+        ("matrix.json", lambda m: m[0].update(kv_changes=True), "the KV changes, and no field differs"),
         ("matrix.json", lambda m: m[0].update(blocks_with_same_kv=10**6), "blocks 1000000 with the same KV"),
         ("matrix.json", lambda m: m[0].update(blocks_with_same_kv=3, blocks_missed=0), "blocks 3 with the same KV"),
         ("sweep.json", lambda w: w["stream"].update(requests="x"), "stream.requests: Input should be a valid integer"),
@@ -147,10 +148,33 @@ def test_a_verdict_follows_the_counts_and_not_the_word_of_a_run(copy: Path, with
     assert 'data-passed="false"' in (copy / "index.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "says"),
+    [
+        ("oracle.json", lambda o: o["models"].pop(), "its models are not those of its comparisons"),
+        ("oracle.json", lambda o: o["models"].append(o["models"][0]), "its models are not those of its comparisons"),
+        ("oracle.json", lambda o: o["comparisons"].clear(), "comparisons: List should have at least 1 item"),
+        ("oracle.json", lambda o: o["false_hits"][0].update(model="ghost"), "no model was asked about: 'ghost'"),
+        ("oracle.json", lambda o: o["false_hits"][0].update(decoded_tokens_changed=99), "99 of 8 decoded tokens"),
+        ("matrix.json", lambda m: m[0]["oracle"]["three"].update(right=True), "[0].oracle.three: false_hit, and right"),
+    ],
+)  # fmt: skip
+def test_what_models_said_does_not_contradict_itself(
+    copy: Path, within: Within, name: str, change: Any, says: str
+) -> None:
+    let_models_judge(copy)
+    edit(copy / name, change)
+    line = within.complaint("report", copy)
+    assert f"{name}: damaged: " in line
+    assert says in line
+
+
 def test_models_that_found_c_wrong_did_not_pass(copy: Path, within: Within) -> None:
     let_models_judge(copy)
     assert within.run("report", copy).returncode == 0
     edit(copy / "oracle.json", lambda oracle: oracle.update(passed=True))
+    assert "passed, and a comparison or a false hit of C speaks against it" in within.complaint("report", copy)
+    edit(copy / "oracle.json", lambda oracle: [c.update(agrees=True) for c in oracle["comparisons"]])
     assert "oracle.json passed, and matrix.json has a false hit of C by a model" in within.complaint("report", copy)
     edit(copy / "oracle.json", lambda oracle: oracle.update(passed=False))
     edit(copy / "matrix_run.json", lambda run: run.update(passed=True))

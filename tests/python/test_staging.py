@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mmkey.study.interrupts import ends_by_unwinding, uninterrupted
 from mmkey.study.staging import OutputError, Staging
 
 if TYPE_CHECKING:
@@ -43,11 +45,24 @@ def test_pages_that_are_not_made_any_more_go_and_every_other_file_stays(tmp_path
     }
     for name, text in kept.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    (tmp_path / "huge.html").touch()
+    for name in ("huge.html", "empty_of_mine.html"):
+        (tmp_path / name).touch()
     os.truncate(tmp_path / "huge.html", 1 << 40)  # a hole: only its head is looked at
     put(tmp_path, {"index.html": page("index.html", "new")})
     os.truncate(tmp_path / "huge.html", 0)
-    assert contents(tmp_path) == kept | {"index.html": page("index.html", "new"), "huge.html": ""}
+    kept |= {"huge.html": "", "empty_of_mine.html": ""}
+    assert contents(tmp_path) == kept | {"index.html": page("index.html", "new")}
+
+
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, lambda path: path.symlink_to("nothing"), lambda path: path.symlink_to("a")]
+)
+def test_what_is_no_regular_file_is_in_the_way_of_a_page(tmp_path: Path, make: Any) -> None:
+    (tmp_path / "a").write_text(page("index.html"), encoding="utf-8")
+    make(tmp_path / "index.html")
+    with pytest.raises(OutputError, match=r"index\.html: in the way of the results"):
+        put(tmp_path, {"index.html": page("index.html")})
+    assert not (tmp_path / "index.html").is_file() or (tmp_path / "index.html").is_symlink()
 
 
 @pytest.mark.parametrize("text", ["<h1>mine</h1>", page("another.html")])
@@ -87,7 +102,7 @@ def test_after_an_error_in_the_middle_the_folder_is_as_it_was(
     assert contents(tmp_path) == before
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGALRM])
 def test_a_signal_waits_until_all_is_in_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
@@ -109,14 +124,42 @@ def test_a_signal_waits_until_all_is_in_place(
     assert contents(tmp_path) == {name: page(name, "new") for name in ("index.html", "a.html")}
 
 
-def test_a_study_that_is_asked_to_end_leaves_nothing(tmp_path: Path) -> None:
+def test_a_signal_while_it_is_cleaned_up_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = shutil.rmtree
+
+    def rmtree(*args: Any, **options: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        real(*args, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", rmtree)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            put(tmp_path, {"index.html": page("index.html")})
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
+
+
+def test_what_is_ignored_stays_ignored(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        with ends_by_unwinding(), uninterrupted():
+            signal.raise_signal(signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_study_that_is_asked_to_end_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-m", "mmkey", "study", "--matrix", "--out", "results"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     while not list(tmp_path.glob("results/.mmkey-study-*/*")):
         assert process.poll() is None
-    process.terminate()
+    process.send_signal(number)
     _, said = process.communicate(timeout=60)
-    assert process.returncode == 143
+    assert process.returncode == 128 + number
     assert b"Traceback" not in said
     assert not (tmp_path / "results").exists()
 

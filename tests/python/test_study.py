@@ -72,7 +72,7 @@ def test_seven_scenarios_are_written_each_to_a_file_and_all_to_the_summary(out: 
     for entry in summary:
         assert load(out / f"{entry['scenario']}.json") == entry
     written = {p.name for p in out.iterdir()}
-    beside = {"inputs", "summary.json", "run.json", "media.json", "evidence.txt", "index.html"}
+    beside = {"inputs", ".mmkey-results", "summary.json", "run.json", "media.json", "evidence.txt", "index.html"}
     assert written == beside | {f"{name}.{suffix}" for name in REQUEST for suffix in ("json", "html")}
 
 

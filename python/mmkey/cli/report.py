@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from mmkey.cli.ending import ends_on_sigterm
 from mmkey.cli.output import CliError, choose, print_json
 
 if TYPE_CHECKING:
@@ -54,6 +53,7 @@ def report(
     Writes index.html and a page for each scenario, and one for the matrix and for the sweep if they were run.
     """
     choose("--lang", lang, LANGUAGES)
+    from mmkey.study.interrupts import ends_by_unwinding
     from mmkey.study.report import make_pages, read_results
     from mmkey.study.staging import Staging
 
@@ -61,7 +61,7 @@ def report(
         raise CliError("DIR: empty; name a folder")
     out = Path(folder)
     pages = make_pages(read_results(out, bench=bench), lang)
-    with ends_on_sigterm(), Staging(out) as staging:
+    with ends_by_unwinding(), Staging(out) as staging:
         staging.replace_pages(pages)
         staging.commit(last="index.html")
     if as_json:

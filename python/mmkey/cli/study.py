@@ -7,7 +7,6 @@ from pathlib import Path
 import typer
 
 from mmkey.cli import study_matrix, study_scenarios, study_sweep
-from mmkey.cli.ending import ends_on_sigterm
 from mmkey.cli.output import CliError, at_least, choose, command_line
 from mmkey.cli.report import LANGUAGES, Pages
 
@@ -50,6 +49,7 @@ def study(
     Ends with PASS or FAIL, and exits with 1 on FAIL.
     """
     from mmkey.cli.terminal import console
+    from mmkey.study.interrupts import ends_by_unwinding
     from mmkey.study.keys import ALGORITHMS
     from mmkey.study.simulator import Settings
     from mmkey.study.stream import Stream
@@ -82,7 +82,7 @@ def study(
             raise CliError(f"{name}: only with one of {', '.join(lists)}")
     out, messages = Path(out_dir), console(stderr=True)
     pages = Pages(None if no_html else choose("--lang", lang, LANGUAGES), command_line(context, *_NOT_THE_RUN))
-    with ends_on_sigterm():
+    with ends_by_unwinding():
         if matrix or oracle:
             return study_matrix.matrix(settings, out, messages, pages, with_oracle=oracle, as_json=as_json)
         if any(lists.values()):

@@ -8,18 +8,18 @@ import json
 import os
 import secrets
 import shutil
-import signal
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmkey.study.digests import digest_of
 from mmkey.study.errors import StudyError
+from mmkey.study.interrupts import uninterrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+MARK = ".mmkey-results"  # in a folder that a study has written to: what has the names of results there is results
 _HEAD = 4096  # bytes of a page that hold its marks
 
 
@@ -61,9 +61,10 @@ class Staging:
         return self
 
     def __exit__(self, _: object = None, problem: BaseException | None = None, __: object = None) -> None:
-        if self.folder != self.out:
-            shutil.rmtree(self.folder, ignore_errors=True)
-        self._unmake()
+        with uninterrupted():
+            if self.folder != self.out:
+                shutil.rmtree(self.folder, ignore_errors=True)
+            self._unmake()
         # What fails on a file that is already open knows no name; all that the study writes is under --out.
         if isinstance(problem, OSError) and problem.errno in _NO_ROOM and problem.filename is None:
             raise OutputError(f"{self.out}: cannot write results there: {problem.strerror}") from None
@@ -82,6 +83,9 @@ class Staging:
         """Adds a JSON file."""
         self.write_text(name, json.dumps(value, indent=2, allow_nan=False) + "\n")
         self.digests[name] = digest_of(value)
+        (self.folder / MARK).write_text(
+            "Written by mmkey study, which may replace its results here.\n", encoding="utf-8"
+        )
 
     def replace_pages(self, pages: Mapping[str, str]) -> None:
         """Adds pages by name; those of an earlier report that are not among them go when these come.
@@ -91,7 +95,7 @@ class Staging:
         """
         for name, page in pages.items():
             target = self.out / name
-            if target.is_file() and not _is_page(target):
+            if not _may_be_replaced(target):
                 raise OutputError(f"{target}: in the way of the results: it is no page that mmkey wrote")
             self.write_text(name, page)
         self._stale += [path.name for path in self.out.glob("*.html") if path.name not in pages and _is_page(path)]
@@ -104,14 +108,17 @@ class Staging:
         """
         files = sorted(p.relative_to(self.folder) for p in self.folder.rglob("*") if p.is_file())
         files.sort(key=lambda name: str(name) == last)
+        ours = os.path.lexists(self.out / MARK)
         for name in files:
             target = self.out / name
+            if os.path.lexists(target) and not ours and target.suffix != ".html":
+                raise OutputError(f"{target}: in the way of the results: it is not of mmkey's; name another folder")
             blocked = [
                 p for p in target.parents if p != self.out and self.out in p.parents and p.exists() and not p.is_dir()
             ]
             if blocked or target.is_dir():
                 raise OutputError(f"{blocked[0] if blocked else target}: in the way of the results")
-        with _uninterrupted():
+        with uninterrupted():
             self._exchange(files, [Path(last), *map(Path, self._stale)])
 
     def _exchange(self, files: Sequence[Path], first_gone: Sequence[Path]) -> None:
@@ -140,8 +147,15 @@ class Staging:
             raise OutputError(f"{self.out / name}: cannot write: {problem.strerror}") from None
 
 
+def _may_be_replaced(page: Path) -> bool:
+    """Nothing is there, or a page, or an empty file, as a full disk leaves it."""
+    if not os.path.lexists(page) or page.is_dir():  # a folder is told of when all is to be moved
+        return True
+    return page.is_file() and not page.is_symlink() and (page.stat().st_size == 0 or _is_page(page))
+
+
 def _is_page(path: Path) -> bool:
-    """Whether a report wrote the file, under this name; or it is empty, as a full disk leaves it."""
+    """Whether a report wrote the file, under this name."""
     if not path.is_file():
         return False
     try:
@@ -153,21 +167,4 @@ def _is_page(path: Path) -> bool:
         b'<meta name="generator" content="mmkey ',
         b'<meta name="mmkey-page" content="%s">' % os.fsencode(path.name),
     )
-    return not head or all(mark in head for mark in marks)
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Puts off what would end the process until what is within is done. Only the main thread is interrupted at all."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    before = {s: signal.signal(s, lambda number, _: came.append(number)) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for interrupt, handler in before.items():
-            signal.signal(interrupt, handler)
-        for number in came:
-            signal.raise_signal(number)
+    return all(mark in head for mark in marks)

@@ -11,7 +11,16 @@ from mmkey.study.verdicts import FALSE_HIT, GRANULARITIES, MISSED_REUSE, SAFE_MI
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mmkey.study.report.models import Case, Figures, MatrixRow, PrefixBlocks, Scenario, Sweep
+    from mmkey.study.report.models import (
+        Case,
+        Figures,
+        MatrixRow,
+        Opinion,
+        Oracle,
+        PrefixBlocks,
+        Scenario,
+        Sweep,
+    )
     from mmkey.study.verdicts import Granularity, Strategy
 
 # Each law is given what is sound field by field, and says what is wrong with the whole, or nothing.
@@ -189,6 +198,8 @@ def of_matrix_row(row: MatrixRow) -> str | None:
     same, reused, wrong, missed = (
         row.blocks_with_same_kv, row.blocks_reused, row.blocks_wrongly_reused, row.blocks_missed
     )  # fmt: skip
+    if row.kv_changes and not row.differences:
+        return "the KV changes, and no field differs"
     if row.kv_changes != (row.kv_changes_from is not None):
         return f"kv_changes is {str(row.kv_changes).lower()}, from token {row.kv_changes_from}"
     if max(same, reused) > row.blocks or (wrong, missed) != (max(0, reused - same), max(0, same - reused)):
@@ -221,6 +232,28 @@ def of_matrix(rows: Sequence[MatrixRow]) -> str | None:
         if len({frozenset(row.oracle or ()) for row in of_it}) > 1:
             return f"the cells of {mutation!r:.60} were not judged by the same models"
     return None
+
+
+def of_opinion(opinion: Opinion) -> str | None:
+    """What is a false hit or misses what was there is not right."""
+    if opinion.right and opinion.verdict in {FALSE_HIT, MISSED_REUSE}:
+        return f"{opinion.verdict}, and right"
+    return None
+
+
+def of_oracle(oracle: Oracle) -> str | None:
+    """Every model and every false hit is of a comparison; and models that disagree, or find C wrong, did not pass."""
+    asked = {(c.model, c.mutation) for c in oracle.comparisons}
+    models = {model.model for model in oracle.models}
+    if models != {model for model, _ in asked} or len(models) != len(oracle.models):
+        return "its models are not those of its comparisons"
+    for hit in oracle.false_hits:
+        if (hit.model, hit.mutation) not in asked:
+            return f"a false hit that no model was asked about: {hit.model!r:.60}, {hit.mutation!r:.60}"
+        if hit.decoded_tokens_changed > hit.decoded_tokens:
+            return f"{hit.decoded_tokens_changed} of {hit.decoded_tokens} decoded tokens changed"
+    against = not all(c.agrees for c in oracle.comparisons) or any("C" in hit.strategies for hit in oracle.false_hits)
+    return "passed, and a comparison or a false hit of C speaks against it" if oracle.passed and against else None
 
 
 def of_sweep(sweep: Sweep) -> str | None:

@@ -242,7 +242,7 @@ class MatrixRow(_Model):
     blocks_wrongly_reused: Count
     blocks_missed: Count
     missed_reason: Text
-    oracle: dict[str, Opinion] | None = None
+    oracle: dict[str, Annotated[Opinion, _holding(laws.of_opinion)]] | None = None
 
 
 class MatrixCheck(_Model):
@@ -279,17 +279,26 @@ class OracleFalseHit(_Model):
 
     model: str
     mutation: str
-    strategies: list[str]
+    strategies: list[Strategy]
     next_token_changed: bool
     decoded_tokens: Count
     decoded_tokens_changed: Count
+
+
+class OracleComparison(_Model):
+    """One mutation before one model: whether the KV differs from where its tag says."""
+
+    model: str
+    mutation: str
+    agrees: bool
 
 
 class Oracle(_Model):
     """oracle.json."""
 
     passed: bool
-    models: list[OracleModel]
+    models: Annotated[list[OracleModel], Field(min_length=1)]
+    comparisons: Annotated[list[OracleComparison], Field(min_length=1)]
     false_hits: list[OracleFalseHit] = []
 
 
@@ -369,5 +378,6 @@ class Bench(_Model):
 
 SUMMARY = TypeAdapter(Annotated[list[SoundScenario], _holding(laws.of_summary)])
 MATRIX = TypeAdapter(Annotated[list[Annotated[MatrixRow, _holding(laws.of_matrix_row)]], _holding(laws.of_matrix)])
+ORACLE = TypeAdapter(Annotated[Oracle, _holding(laws.of_oracle)])
 SWEEP = TypeAdapter(Annotated[Sweep, _holding(laws.of_sweep)])
 MEDIA = TypeAdapter(dict[str, Media])

@@ -13,13 +13,13 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from mmkey.study.digests import digest_of
 from mmkey.study.errors import StudyError
 from mmkey.study.report.agreement import matrix_disagreement, run_disagreement
-from mmkey.study.report.models import MATRIX, MEDIA, SUMMARY, SWEEP, Bench, MatrixRun, Oracle, Run
+from mmkey.study.report.models import MATRIX, MEDIA, ORACLE, SUMMARY, SWEEP, Bench, MatrixRun, Run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from mmkey.study.report.models import MatrixRow, Media, Scenario, Sweep
+    from mmkey.study.report.models import MatrixRow, Media, Oracle, Scenario, Sweep
 
 _LARGEST = 512 << 20  # bytes of one file: ten thousand pictures are a tenth of it
 
@@ -63,7 +63,7 @@ def read_results(folder: Path, *, beside: Path | None = None, bench: Path | None
         "media": reader.read("media.json", MEDIA) or {},
         "matrix": reader.read("matrix.json", MATRIX),
         "matrix_run": reader.read("matrix_run.json", MatrixRun),
-        "oracle": reader.read("oracle.json", Oracle),
+        "oracle": reader.read("oracle.json", ORACLE),
         "sweep": reader.read("sweep.json", SWEEP),
         "bench": parse(bench, Bench) if bench is not None else reader.read("bench.json", Bench),
     }
