@@ -70,7 +70,7 @@ class Decoded:
 
 @dataclass(frozen=True)
 class MutationRow:
-    """One mutation. ``cells`` are in the order of _PLACES, None where the results lack one."""
+    """One mutation. ``cells`` are in the order of _PLACES."""
 
     name: str
     group: str
@@ -79,7 +79,7 @@ class MutationRow:
     kv_changes: bool
     kv_from: int | None
     differences: tuple[str, ...]
-    cells: tuple[MatrixCell | None, ...]
+    cells: tuple[MatrixCell, ...]
     missed_reasons: tuple[tuple[str, str], ...]
     models: tuple[ModelView, ...]
     decoded: tuple[Decoded, ...]
@@ -125,7 +125,7 @@ def heat_map(entries: Sequence[MatrixRow], oracle: Oracle | None) -> Matrix:
     for entry in entries:
         by_mutation.setdefault(entry.mutation, []).append(entry)
     rows = tuple(_row(group, models, oracle) for group in by_mutation.values())
-    cells = [cell for row in rows for cell in row.cells if cell is not None]
+    cells = [cell for row in rows for cell in row.cells]
     return Matrix(rows, tuple(dict.fromkeys(row.group for row in rows)), tuple(_totals(cells)), models)
 
 
@@ -146,7 +146,7 @@ def _row(entries: Sequence[MatrixRow], models: Sequence[Model], oracle: Oracle |
         first.kv_changes,
         first.kv_changes_from,
         tuple(first.differences),
-        tuple(_cell(by_place.get(place), models) for place in _PLACES),
+        tuple(_cell(by_place[place], models) for place in _PLACES),
         tuple((", ".join(sorted(set(who))), reason) for reason, who in reasons.items()),
         tuple(
             ModelView(m.title, opinions[m.model].kv_changes, opinions[m.model].kv_changes_from)
@@ -161,9 +161,7 @@ def _row(entries: Sequence[MatrixRow], models: Sequence[Model], oracle: Oracle |
     )
 
 
-def _cell(entry: MatrixRow | None, models: Sequence[Model]) -> MatrixCell | None:
-    if entry is None:
-        return None
+def _cell(entry: MatrixRow, models: Sequence[Model]) -> MatrixCell:
     state = state_of(entry.verdict, right=entry.right)
     blocks = {"false_hit": entry.blocks_wrongly_reused, "missed_reuse": entry.blocks_missed, "right": 0}[state]
     opinions = entry.oracle or {}
@@ -184,7 +182,5 @@ def _totals(cells: Iterable[MatrixCell]) -> list[Total]:
     for cell in cells:
         counts.setdefault((cell.granularity, cell.strategy), Counter())[cell.state] += 1
     return [
-        Total(g, s, counts[g, s]["right"], counts[g, s]["false_hit"], counts[g, s]["missed_reuse"])
-        for g, s in _PLACES
-        if (g, s) in counts
+        Total(g, s, counts[g, s]["right"], counts[g, s]["false_hit"], counts[g, s]["missed_reuse"]) for g, s in _PLACES
     ]
