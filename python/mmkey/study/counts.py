@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mmkey.study.verdicts import FALSE_HIT, MISSED_REUSE, SAFE_MISS, TRUE_HIT
+from mmkey.study.verdicts import FALSE_HIT, MISSED_REUSE, SAFE_MISS, TRUE_HIT, worst
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,7 +97,7 @@ class Counts:
     def worst(self, by: str = "by_image") -> str:
         """The verdict that stands for all lookups."""
         counter: Counter[str] = getattr(self, by)
-        return next((v for v in (FALSE_HIT, TRUE_HIT, MISSED_REUSE) if counter[v]), SAFE_MISS)
+        return worst(counter)
 
     def to_json(self, kv_bytes: int, *, times: bool = False) -> dict[str, Any]:
         """The figures, by the names that DEFINITIONS explains. Times differ from run to run: only where asked for."""

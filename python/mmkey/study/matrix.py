@@ -15,7 +15,7 @@ from mmkey.study.machine import about_this_machine
 from mmkey.study.mutations import MUTATIONS
 from mmkey.study.rendering import NativeRenderer
 from mmkey.study.simulator import Settings, Simulator
-from mmkey.study.verdicts import FALSE_HIT, GRANULARITIES, MISSED_REUSE, SAFE_MISS, TRUE_HIT
+from mmkey.study.verdicts import FALSE_HIT, GRANULARITIES, MISSED_REUSE, TRUE_HIT, worst
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -79,11 +79,7 @@ class Cell:
     @property
     def verdict(self) -> str:
         """By the KV itself."""
-        if self.wrong:
-            return FALSE_HIT
-        if self.lookup.found_blocks:
-            return TRUE_HIT
-        return MISSED_REUSE if self.missed else SAFE_MISS
+        return worst({FALSE_HIT: self.wrong, TRUE_HIT: self.lookup.found_blocks, MISSED_REUSE: self.missed})
 
     @property
     def missed_reason(self) -> str:
@@ -185,7 +181,7 @@ def _opinion(cell: Cell, comparison: Mapping[str, Any]) -> dict[str, Any]:
         missed = not found and not comparison["kv_changes"]
     else:
         found, wrong, missed = figures["reused"] > 0, figures["wrong"] > 0, figures["missed"] > 0
-    verdict = (FALSE_HIT if wrong else TRUE_HIT) if found else MISSED_REUSE if missed else SAFE_MISS
+    verdict = worst({FALSE_HIT: wrong, TRUE_HIT: found, MISSED_REUSE: missed})
     return {
         "kv_changes": comparison["kv_changes"],
         "kv_changes_from": comparison["kv_changes_from"],

@@ -76,16 +76,16 @@ class Staging:
 
     def write_text(self, name: str, text: str) -> None:
         """Adds a file of UTF-8 text."""
-        (self.folder / name).write_text(text, encoding="utf-8")
+        self._write(name, text)
         self.digests[name] = digest_of(text)
 
     def write_json(self, name: str, value: object) -> None:
         """Adds a JSON file."""
-        self.write_text(name, json.dumps(value, indent=2, allow_nan=False) + "\n")
+        self._write(name, json.dumps(value, indent=2, allow_nan=False) + "\n")
         self.digests[name] = digest_of(value)
-        (self.folder / MARK).write_text(
-            "Written by mmkey study, which may replace its results here.\n", encoding="utf-8"
-        )
+
+    def _write(self, name: str, text: str) -> None:
+        (self.folder / name).write_text(text, encoding="utf-8")
 
     def replace_pages(self, pages: Mapping[str, str]) -> None:
         """Adds pages by name; those of an earlier report that are not among them go when these come.
@@ -97,7 +97,7 @@ class Staging:
             target = self.out / name
             if not _may_be_replaced(target):
                 raise OutputError(f"{target}: in the way of the results: it is no page that mmkey wrote")
-            self.write_text(name, page)
+            self._write(name, page)
         self._stale += [path.name for path in self.out.glob("*.html") if path.name not in pages and _is_page(path)]
 
     def commit(self, last: str) -> None:
@@ -106,6 +106,8 @@ class Staging:
         Raises:
             OutputError: something is in the way or cannot be written; then the folder is as it was.
         """
+        if self.digests:  # it is a study's
+            self._write(MARK, "Written by mmkey study, which may replace its results here.\n")
         files = sorted(p.relative_to(self.folder) for p in self.folder.rglob("*") if p.is_file())
         files.sort(key=lambda name: str(name) == last)
         ours = os.path.lexists(self.out / MARK)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Verdict = Literal["true_hit", "false_hit", "safe_miss", "missed_reuse"]
 Granularity = Literal["request", "prefix"]
@@ -15,3 +18,9 @@ MISSED_REUSE: Final = "missed_reuse"
 VERDICTS: tuple[Verdict, ...] = (TRUE_HIT, FALSE_HIT, SAFE_MISS, MISSED_REUSE)
 GRANULARITIES: tuple[Granularity, ...] = ("request", "prefix")
 STRATEGIES: tuple[Strategy, ...] = ("A", "B", "C")
+
+
+def worst(counts: Mapping[str, int]) -> Verdict:
+    """The verdict that stands for all: any false hit, else any true hit, else any missed reuse, else a safe miss."""
+    found: tuple[Verdict, ...] = (FALSE_HIT, TRUE_HIT, MISSED_REUSE)
+    return next((verdict for verdict in found if counts.get(verdict)), SAFE_MISS)

@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from mmkey.study.verdicts import FALSE_HIT, GRANULARITIES, MISSED_REUSE, SAFE_MISS, STRATEGIES, TRUE_HIT
+from mmkey.study.verdicts import FALSE_HIT, GRANULARITIES, MISSED_REUSE, SAFE_MISS, STRATEGIES, TRUE_HIT, worst
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from mmkey.study.report.models import (
         Case,
@@ -42,8 +42,8 @@ def of_figures(figures: Figures) -> str | None:
     ):
         if sum(counts.values()) != f.lookups:
             return f"{' + '.join(str(n) for n in counts.values())} verdicts, of {f.lookups} lookups"
-        if verdict != _worst(counts):
-            return f"{name} is {verdict}, and the counts say {_worst(counts)}"
+        if verdict != worst(counts):
+            return f"{name} is {verdict}, and the counts say {worst(counts)}"
     if f.full_identity_false_hits < f.false_hits:
         return f"{f.false_hits} false hits by image identity, and {f.full_identity_false_hits} by full identity"
     if f.unsafe != (f.full_identity_false_hits > f.false_hits):
@@ -59,11 +59,6 @@ def of_figures(figures: Figures) -> str | None:
         if (some == 0) != (there == 0):
             return f"{what} are {some} and {there}: both are none, or neither"
     return _of_blocks(f.blocks, f.blocks_reused, f.blocks_wrongly_reused, f.blocks_missed)
-
-
-def _worst(counts: Mapping[str, int]) -> str:
-    """The verdict that stands for all lookups."""
-    return next((verdict for verdict in (FALSE_HIT, TRUE_HIT, MISSED_REUSE) if counts.get(verdict)), SAFE_MISS)
 
 
 def _of_blocks(blocks: int, reused: int, wrong: int, missed: int) -> str | None:
@@ -100,7 +95,7 @@ def of_case(case: Case) -> str | None:
     for strategy, prefix in (case.prefix_blocks or {}).items():
         by_image, by_full = case.verdicts["prefix"][strategy]
         counts = {FALSE_HIT: prefix.wrong, TRUE_HIT: prefix.reused, MISSED_REUSE: prefix.missed}
-        if by_full != _worst(counts) or (by_image == SAFE_MISS) != (prefix.reused == 0):
+        if by_full != worst(counts) or (by_image == SAFE_MISS) != (prefix.reused == 0):
             return f"prefix_blocks.{strategy} are not what the verdicts {by_image} and {by_full} say"
     return None
 
@@ -206,7 +201,7 @@ def of_matrix_row(row: MatrixRow) -> str | None:
         return f"of {row.blocks} blocks {same} with the same KV, {reused} reused, {wrong} wrongly, {missed} missed"
     if row.granularity == "request" and same != (0 if row.kv_changes else row.blocks):
         return f"{same} of {row.blocks} blocks with the same KV at request granularity"
-    verdict, right = _worst({FALSE_HIT: wrong, TRUE_HIT: reused, MISSED_REUSE: missed}), not (wrong or missed)
+    verdict, right = worst({FALSE_HIT: wrong, TRUE_HIT: reused, MISSED_REUSE: missed}), not (wrong or missed)
     if (row.verdict, row.right) != (verdict, right):
         told = f"{row.verdict}, {'right' if row.right else 'not right'}"
         return f"{told}: {reused} reused, {wrong} wrongly, {missed} missed"
